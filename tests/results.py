@@ -22,5 +22,5 @@ def mean_intervals(
     """The 95 % interval of each column's mean, as `compare` has it; `shares`: of scores from 0 to 1."""
     means = resampled_means(columns, resamples=resamples, seed=seed)
     if shares:
-        return share_intervals(columns, means, 0.95)
+        return share_intervals(columns, means)
     return intervals(means, units_of(columns, None), 0.95)

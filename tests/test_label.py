@@ -73,7 +73,7 @@ def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path
     kept = opened(tmp_path)
     assert kept.state(0)["evidence"][0]["text"] == "The fox naps."
     assert "nowhere" in kept.state(2)["problem"]
-    assert all("got int" in kept.state(number)["problem"] for number in (3, 4))
+    assert all(word in kept.state(number)["problem"] for number, word in ((3, "got int"), (4, "pairs")))
     kept.mark(kept.add("New?"), [(0, 15, 24)])
     assert rows(tmp_path)[:5] == given_rows
     kept.mark(0, [(0, 27, 40)])

@@ -102,15 +102,15 @@ def test_a_search_as_json_steers_no_terminal(docs: Path, capfd: pytest.CaptureFi
     assert not any(re.search("[\x00-\x1f\x7f-\x9f]", line) for line in lines)
 
 
-def test_progress_steers_no_terminal() -> None:
-    log = io.StringIO()
-    progress = reporting(log)
+def test_progress_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = reporting()
     progress(f"[bold]{STEER}[/nothing]", 1, 2)
     progress("embed", 0, 9)
     progress("embed", 3, 9)
-    assert not CONTROLS.search(log.getvalue())
-    assert "[bold]a␛[31m" in log.getvalue()
-    assert re.search("embed: 0 of 9 texts.*\nembed: 3 of 9, about 0 s left", log.getvalue())
+    log = capsys.readouterr().err
+    assert not CONTROLS.search(log)
+    assert "[bold]a␛[31m" in log
+    assert re.search("embed: 0 of 9 texts.*\nembed: 3 of 9, about 0 s left", log)
 
 
 FORMULAS = (

@@ -14,7 +14,7 @@ from chunkcore.locating.alignment import Aligner
 from chunkcore.plain import terminal_text
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.retrieval.passages.assembly import part_of
-from chunkcore.run import Retrieved
+from chunkcore.run import RankedList, Retrieved
 from chunkcore.text import Document, Span
 
 _FORM = "first5"  # of words that are compared
@@ -117,9 +117,7 @@ class _Citer:
         self._passages = passages
         texts = [Document(str(number), passage.text) for number, passage in enumerate(passages)]
         self._aligner = Aligner(texts)
-        self._parts: list[Retrieved] = []
-        for passage in passages:
-            self._parts += [part for part in passage.parts or (passage,) if part.text]
+        self._parts = [part for part in RankedList(passages).parts if part.text]
         self._words = [set(word_keys(part.text, _FORM)) for part in self._parts]
         self._counts: Counter[str] = Counter()
         for words in self._words:

@@ -40,18 +40,14 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     >>> list(inspect.signature(run).parameters)
     ['margin', 'by', 'seed', 'resamples', 'output', 'quiet']
     """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {}
     parameters = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name in groups:
-            types = get_type_hints(groups[name], include_extras=True)
-            parameters += [
-                option.replace(annotation=types[option.name])
-                for option in inspect.signature(groups[name]).parameters.values()
-            ]
+    for parameter in _parameters(command):
+        if is_dataclass(parameter.annotation):
+            groups[parameter.name] = parameter.annotation
+            parameters += _parameters(parameter.annotation)
         else:
-            parameters.append(parameter.replace(annotation=hints[name]))
+            parameters.append(parameter)
     quiet = inspect.Parameter("quiet", _KEYWORD, default=False, annotation=_QUIET)
     parameters = [parameter.replace(kind=_KEYWORD) for parameter in (*parameters, quiet)]
 
@@ -75,6 +71,13 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     run.__doc__ = text.replace("[", r"\[")
     return run
+
+
+def _parameters(thing: Any) -> list[inspect.Parameter]:
+    """The parameters of a function or a class, with what their annotations stand for."""
+    hints = get_type_hints(thing, include_extras=True)
+    parameters = inspect.signature(thing).parameters.values()
+    return [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
 
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -76,7 +75,7 @@ def generate(
         expected = running.spent(estimate_generation(texts, settings), prices)
         running.say(f"{model.name}: {expected}", _ASSUMED)
         return
-    progress = running.reporting(sys.stderr)
+    progress = running.reporting()
     if kept.path is not None:
         model = kept.model(model)
     with running.stoppable(kept.resume()):

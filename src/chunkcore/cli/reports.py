@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,7 +119,7 @@ def compare(
         running.say(*running.estimates(built, benchmark.documents, prices))
         return
     kept = running.KeptAnswers(costs.kept)
-    progress = running.reporting(sys.stderr)
+    progress = running.reporting()
     with running.stoppable(kept.resume()):
         page = compare_systems(
             benchmark,
@@ -278,7 +277,7 @@ def tune(
         return
     options.check_output(output)
     kept = running.KeptAnswers(costs.kept)
-    progress = running.reporting(sys.stderr)
+    progress = running.reporting()
     with running.stoppable(kept.resume()):
         tuning = search(
             benchmark,

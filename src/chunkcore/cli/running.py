@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -65,8 +66,8 @@ class _Step:
         )
 
 
-def reporting(stream: TextIO) -> Progress:
-    """Writes a line as a step begins, when its first part shows how long it takes, now and then, and at its end."""
+def reporting() -> Progress:
+    """Writes a line to standard error as a step begins, when its first part is done, now and then, and at its end."""
     steps: dict[str, _Step] = {}
 
     def log(step: str, done: int, total: int) -> None:
@@ -78,8 +79,8 @@ def reporting(stream: TextIO) -> Progress:
             known.written = now
             known.lines += 1
             left = known.left(done, total)
-            stream.write(f"{terminal_text(step)}: {done:,} of {total:,}{noun}{left}\n")
-            stream.flush()
+            line = f"{terminal_text(step)}: {done:,} of {total:,}{noun}{left}"
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
 
     return log
 

@@ -336,7 +336,7 @@ def compare(
     scores = np.column_stack([report.values(settled) for report in reports])
     means = drawn(scores)
     if settled.is_share:
-        low, high = share_intervals(scores, means, CONFIDENCE, clusters)
+        low, high = share_intervals(scores, means, clusters)
     else:
         low, high = intervals(means, units_of(scores, clusters), CONFIDENCE)
     first, second = np.triu_indices(len(names), 1)

@@ -76,9 +76,9 @@ _STEEPER = 2.0
 
 
 def share_intervals(
-    columns: Scores, means: Scores, confidence: float, clusters: Clusters = None
+    columns: Scores, means: Scores, clusters: Clusters = None
 ) -> tuple[Scores, Scores]:
-    """Intervals of the means of scores from 0 to 1: the hull of the percentile interval and a score interval.
+    """The 95 % intervals of the means of scores from 0 to 1: the hull of the percentile interval and a score interval.
 
     The percentile interval is too short on the long side of skewed scores, and empty where all are equal. The score
     interval holds the means whose distance from the sample's is within Student's t of the standard error *at that
@@ -89,18 +89,18 @@ def share_intervals(
     Expected Number of Positive Counts (1998), on the effective sample size.
 
     >>> one = np.ones((30, 1))
-    >>> [round(float(end[0]), 3) for end in share_intervals(one, resampled_means(one, resamples=9, seed=0), 0.95)]
+    >>> [round(float(end[0]), 3) for end in share_intervals(one, resampled_means(one, resamples=9, seed=0))]
     [0.878, 1.0]
     """
     counts, values = _counts_and_sums(columns, clusters)
     units = np.count_nonzero(counts, axis=0)
-    low, high = intervals(means, units, confidence)
+    low, high = intervals(means, units, CONFIDENCE)
     low[units == 1], high[units == 1] = 0.0, 1.0
     for column in np.flatnonzero(units > 1).tolist():
         sizes = counts[:, column]
         mean = values[:, column].sum() / sizes.sum()
         apart = (values[:, column] - mean * sizes)[sizes > 0]
-        least, most = score_interval(mean, apart * len(apart) / sizes.sum(), confidence)
+        least, most = score_interval(mean, apart * len(apart) / sizes.sum(), CONFIDENCE)
         low[column] = min(low[column], least)
         high[column] = max(high[column], most)
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
@@ -241,7 +241,7 @@ def curve_points(
 ) -> list[CurvePoint]:
     """A point for each column of shares, a row a question; `clusters` as in `resampled_means`."""
     means = resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
-    ends = share_intervals(columns, means, CONFIDENCE, clusters)
+    ends = share_intervals(columns, means, clusters)
     rows = np.column_stack((tokens, column_means(columns), *ends))
     return [CurvePoint(*row) for row in rows.tolist()]
 

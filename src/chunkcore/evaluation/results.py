@@ -276,7 +276,7 @@ class Report(Frame):
         names = "system question collection measure k unit score"
         rows = []
         for measure, values in self.scores.items():
-            k = "" if measure.k is None else str(measure.k)
+            k = str(measure.k or "")
             scores = zip(self.query_ids, self.collections, values.tolist(), strict=True)
             for query, collection, score in scores:
                 rows.append((self.name, query, collection, str(measure), k, measure.unit, score))
@@ -340,7 +340,10 @@ class Report(Frame):
             chunks, cost = data["chunks"] or None, data["cost"] or None
             return cls(
                 **values,
-                scores=_scores(data["scores"], count),
+                scores={
+                    get_measure(name): _numbers(row, count, get_measure(name).highest)
+                    for name, row in data["scores"].items()
+                },
                 retrieved_tokens={parse_depth(k): _numbers(row, count) for k, row in tokens},
                 found={parse_depth(k): _shares(rows) for k, rows in data["found"].items()},
                 located=_amounts(data["located"]),
@@ -348,7 +351,10 @@ class Report(Frame):
                 seconds=_amounts(data["seconds"]),
                 cost=cost and Cost(**_amounts(cost)),
                 system=System(**{name: check_option(System, name, part) for name, part in system}),
-                bounds=_bounds(data["bounds"]),
+                bounds={
+                    get_measure(name): tuple(_numbers(pair, 2).tolist())
+                    for name, pair in data["bounds"].items()
+                },
                 curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
             )
         except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -361,24 +367,8 @@ class Report(Frame):
 _TEXTS = "name benchmark query_ids collections unanswered min_rule documents_digest documents asked"
 
 
-def _scores(rows: Mapping[str, Sequence[float | None]], count: int) -> dict[Measure, Scores]:
-    scores = {}
-    for name, row in rows.items():
-        measure = get_measure(name)
-        scores[measure] = _numbers(row, count, measure.highest)
-    return scores
-
-
 def _shares(rows: Sequence[Sequence[float | None]]) -> tuple[tuple[float, ...], ...]:
     return tuple(tuple(_numbers(row, len(row), 1).tolist()) for row in rows)
-
-
-def _bounds(pairs: Mapping[str, Sequence[float | None]]) -> dict[Measure, tuple[float, float]]:
-    bounds = {}
-    for name, pair in pairs.items():
-        low, high = _numbers(pair, 2).tolist()
-        bounds[get_measure(name)] = (low, high)
-    return bounds
 
 
 def _numbers(

@@ -25,7 +25,12 @@ from urllib.parse import parse_qsl, urlsplit
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
+from chunkcore.evaluation.benchmarks.loading import (
+    EvidenceError,
+    EvidenceFinder,
+    document_name,
+    entries_of,
+)
 from chunkcore.files import (
     check_unchanged,
     csv_rows,
@@ -42,7 +47,7 @@ from chunkcore.questions.labels import check_questions_file, evidence_of
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.retrieval.saved import stamp_of
-from chunkcore.run import Retrieved, Retriever
+from chunkcore.run import RankedList, Retriever
 from chunkcore.spans import trim
 from chunkcore.text import Document, Span
 
@@ -56,6 +61,7 @@ _LABELS = ("evidence", "spans", "without_evidence")  # the keys of a row
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _NO_WIDTH = "\ufeff"  # white space, as the page trims it
 _SHOWN = 400  # characters of a candidate in the list
+_REPLACED = "evidence that is not found is replaced by what is marked"
 
 
 class StaleError(DataError):
@@ -256,28 +262,21 @@ class LabelledQuestions:
     def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
         """The evidence by document number, and why some of it is not found."""
         evidence, problem = [], ""
-        entries = row.get("evidence") or []
-        spans = row.get("spans")
-        if spans and isinstance(spans, list):
-            entries = list(map(_entry, spans))
-        if not isinstance(entries, list):
-            entries = [entries]
+        try:
+            entries = entries_of(row)
+        except EvidenceError as error:
+            return [], f"{_REPLACED}: {error}"
         for entry in entries:
             try:
                 place = self._finder.find(entry, document_name(row.get("document_id") or ""))
             except (EvidenceError, TypeError) as error:
-                problem = f"evidence that is not found is replaced by what is marked: {error}"
+                problem = f"{_REPLACED}: {error}"
                 continue
             number = self.numbers[place.document_id]
             text = place.span.slice(self.documents[number].text)
             start, end = place.span.start, place.span.end
             evidence.append({"document": number, "start": start, "end": end, "text": text})
         return evidence, problem
-
-
-def _entry(pair: Any) -> Any:
-    """A row's span as evidence; what is no span stays, to be refused."""
-    return {"start": pair[0], "end": pair[1]} if isinstance(pair, list) and pair[1:] else pair
 
 
 def _version(row: Mapping[str, Any]) -> str:
@@ -391,10 +390,7 @@ class LabelServer(ThreadingHTTPServer):
         if not words.strip():
             return {"candidates": []}
         passages = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
-        parts: list[Retrieved] = []
-        for passage in passages:
-            parts += passage.parts or (passage,)
-        parts.sort(key=lambda part: -part.score)
+        parts = sorted(RankedList(passages).parts, key=lambda part: -part.score)
         candidates: dict[tuple[int, Span], dict[str, Any]] = {}
         for part in parts:
             if not part.spans:

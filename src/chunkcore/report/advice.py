@@ -30,7 +30,7 @@ from chunkcore.report.tables import Table, model_tokens, numbers, percent, texts
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.study.behind import HITS, UNITS, WORDS
-from chunkcore.study.comparing import FEW, ReportPage, mean
+from chunkcore.study.comparing import FEW, ReportPage
 from chunkcore.study.tuning import Tuning
 from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import get_counter
@@ -246,7 +246,7 @@ class _Choice:
         self.measure = self.comparison.measure
         stopped = self.comparison.stopped
         names = [report.name for report in self.comparison.standing if report not in stopped]
-        self._means = {report.name: mean(report, self.measure) for report in page.reports}
+        self._means = {report.name: report.mean(self.measure) for report in page.reports}
         self._lowest, self._amounts, self._costs = _costs(page)
         self._near = self._within_margin(names)
         least = min(self._costs[name] for name in self._near)
@@ -305,7 +305,7 @@ class _Choice:
     def _against(self) -> str:
         """How the advised system compares with the baseline; "" without one, or without others."""
         baseline = self.comparison.baseline
-        if not self._gaps or baseline not in self._means:
+        if not self._gaps:
             return ""
         if baseline == self.use:
             ahead = [gap.b for gap in self._gaps.values() if gap.distinct and gap.mean < 0]

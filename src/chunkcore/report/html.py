@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
@@ -116,10 +115,9 @@ def html_report(page: ReportPage) -> str:
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
     data = questions(page, shown.documents) | {"documents": shown.index}
-    values = contents(page)
     return str(
         template("page.html.jinja", html_text).render(
-            **values,
+            **contents(page),
             policy=policy(style, script),
             style=markup(style),
             script=markup(script),
@@ -127,7 +125,6 @@ def html_report(page: ReportPage) -> str:
             packs=[(pack.name, markup(pack.text)) for pack in shown.packs],
             viewer_notes=shown.notes,
             version=installed_version(),
-            missed=missed_by(page, values["advice"].use),
             curves=plots.curves(page),
             means=plots.means(page),
             shares=SHARES,
@@ -139,9 +136,11 @@ def html_report(page: ReportPage) -> str:
 def contents(page: ReportPage) -> dict[str, Any]:
     """What the page and Markdown show alike."""
     views = [(k, unit) for unit in page.units for k in page.ks]
+    advice = Advice.of(page)
     return {
         "page": page,
-        "advice": Advice.of(page),
+        "advice": advice,
+        "missed": missed_by(page, advice.use),
         "warnings": tables.warnings(page),
         "views": [(*view, tables.score_table(page, *view)) for view in views],
         "differences": tables.difference_table(page),
@@ -164,8 +163,7 @@ def questions(
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
     benchmark = page.benchmark
-    known = set().union(*map(attrgetter("found"), page.reports))
-    ks = [k for k in page.ks if k in known]
+    ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
     rows: list[dict[str, Any]] = []
     if benchmark is not None and ks:
         numbers = {query: number for number, query in enumerate(page.reports[0].query_ids)}
@@ -174,15 +172,16 @@ def questions(
         for query in benchmark.queries:
             answer = query.metadata.get("answer")
             number = numbers.get(query.id)
-            row = {
-                "id": query.id,
-                "text": query.text,
-                "collection": query.collection,
-                "answer": answer if isinstance(answer, str) else "",
-                "evidence": _evidence(benchmark, query, documents, longest),
-                "found": [_found(page.reports, k, number) for k in ks],
-            }
-            rows.append(row)
+            rows.append(
+                {
+                    "id": query.id,
+                    "text": query.text,
+                    "collection": query.collection,
+                    "answer": answer if isinstance(answer, str) else "",
+                    "evidence": _evidence(benchmark, query, documents, longest),
+                    "found": [_found(page.reports, k, number) for k in ks],
+                }
+            )
     systems = [report.name for report in page.reports]
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
 

@@ -20,7 +20,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.files import check_no_link, read_json, write_files, write_text
 from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_block, terminal_text
 from chunkcore.report import tables
-from chunkcore.report.advice import Advice, missed_by, missed_table
+from chunkcore.report.advice import Advice, missed_table
 from chunkcore.report.html import contents, html_report, template
 from chunkcore.report.tables import Cell, Table
 from chunkcore.study.comparing import ReportPage
@@ -44,10 +44,8 @@ def markdown_report(page: ReportPage) -> str:
         "k = min counts": f"chunks {page.reports[0].min_rule} evidence",
         **page.settings,
     }
-    missed = missed_table(missed_by(page, values["advice"].use))
-    rendered = template("report.md.jinja", markdown_cell).render(
-        **values, missed=missed, facts=facts
-    )
+    values |= {"facts": facts, "missed": missed_table(values["missed"])}
+    rendered = template("report.md.jinja", markdown_cell).render(values)
     return f"{rendered.strip()}\n"
 
 

@@ -72,9 +72,9 @@ def texts(title: str, values: Iterable[Cell | str]) -> Column:
     return Column(title, _cells(values), kind="text", short=title)
 
 
-def numbers(title: str, values: Iterable[Cell | str], group: str = "") -> Column:
+def numbers(title: str, values: Iterable[Cell | str], group: str = "", short: str = "") -> Column:
     """A column of numbers."""
-    return Column(title, _cells(values), group)
+    return Column(title, _cells(values), group, short=short)
 
 
 def _cells(values: Iterable[Cell | str]) -> list[Cell]:
@@ -148,7 +148,6 @@ def score_table(
     retrieved = [amount(report.mean_tokens(k)) for report in reports]
     embedded = [amount(getattr(report.cost, "embedded_tokens", None)) for report in reports]
     money = [brief(getattr(report.cost, "money_per_million", None)) for report in reports]
-    priced = numbers("Money per million", money, "Cost")
     columns += [
         numbers("Tokens retrieved", retrieved, "Per question"),
         _budget_column(page),
@@ -160,7 +159,7 @@ def score_table(
         ),
         numbers("Model calls", map(_model_calls, reports), "Cost"),
         numbers("Tokens embedded", embedded, "Cost"),
-        priced._replace(short="Money per\nmillion"),
+        numbers("Money per million", money, "Cost", "Money per\nmillion"),
     ]
     return Table(f"Scores at {describe_depth(k)}", columns).with_values()
 
@@ -184,17 +183,15 @@ def _sizes(report: Report) -> Cell | str:
 def _budget_column(page: ReportPage) -> Column:
     """The tokens for 80 % of the evidence, and below them those for 90 %."""
     first, second = (f"{percent(share, 0)} %" for share in SHARES)
-    cells: list[Cell | str] = []
+    cells = []
     for report in page.reports:
         points = page.comparison.curves.get(report.name, ())
         needed = [tokens_for(share, points) for share in SHARES]
-        rest = MISSING if math.isnan(needed[1]) else rounded(needed[1])
-        cell: Cell | str = MISSING
-        if not math.isnan(needed[0]):
-            cell = Cell(rounded(needed[0]), (f"{rest} for {second}",))
-        cells.append(cell)
-    column = numbers(f"Tokens for {first} of the evidence", cells, "Per question")
-    return column._replace(short=f"Tokens\nfor {first}")
+        most, rest = (MISSING if math.isnan(tokens) else rounded(tokens) for tokens in needed)
+        details = () if most == MISSING else (f"{rest} for {second}",)
+        cells.append(Cell(most, details))
+    title = f"Tokens for {first} of the evidence"
+    return numbers(title, cells, "Per question", f"Tokens\nfor {first}")
 
 
 def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:

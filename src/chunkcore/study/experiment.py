@@ -300,7 +300,7 @@ class _Bench:
         self.embedding = [name for name in plain if self.chunkers[name] is not plain[name]]
         self._cuts: dict[str, tuple[ChunkedCorpus, Work]] = {}
         self._corpora: list[ChunkedCorpus] = []
-        self._vectors = MeteredVectors(meter, self._corpora, progress=progress)
+        self._vectors = MeteredVectors(meter, self._corpora, progress)
         self._hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
         self._behind = PassagesBehind(scorer)
 
@@ -694,8 +694,7 @@ class MeteredVectors(TextVectors):
         self,
         meter: Meter,
         corpora: Sequence[ChunkedCorpus],
-        *,
-        progress: Progress | None = None,
+        progress: Progress,
     ) -> None:
         super().__init__(meter, corpora, progress=progress)
         self.meter = meter

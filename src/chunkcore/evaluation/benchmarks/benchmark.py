@@ -301,10 +301,10 @@ def read_chroma(root: Path) -> Contents:
 
 def read_own(
     root: Path,
-    questions: Questions | None = None,
+    questions: Questions | None,
     leave_out: Collection[Path] = (),
     *,
-    follow_links: bool = False,
+    follow_links: bool,
 ) -> Contents:
     """Our own files' documents, without `leave_out`, and the given questions or else the folder's own."""
     check_unchanged(root / "documents.jsonl")

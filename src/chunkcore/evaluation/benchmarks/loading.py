@@ -294,8 +294,8 @@ class QuestionReader:
     def __init__(
         self,
         documents: Sequence[Document],
-        rows: Iterable[Row] = (),
-        unread: Mapping[str, str] | None = None,
+        rows: Iterable[Row],
+        unread: Mapping[str, str],
         *,
         by_words: bool = False,
     ) -> None:
@@ -305,7 +305,7 @@ class QuestionReader:
         self.notes: list[DataProblem] = []
         self._finder = EvidenceFinder(documents, unread, by_words=by_words)
         self._collections = {document.id: _collection(document) for document in documents}
-        self._named = self._collections.keys() | (unread or {}).keys()
+        self._named = self._collections.keys() | unread.keys()
         self._seen: dict[str, str] = {}
         self._reserved = {str(row.get("id")) for _, row in rows}
 
@@ -335,7 +335,7 @@ class QuestionReader:
         return f"q{number}"
 
     def _evidence(self, row: Mapping[str, Any], document_id: str) -> tuple[Evidence, ...]:
-        entries = _entries(row)
+        entries = entries_of(row)
         if row.get("without_evidence") is True:
             if entries:
                 raise EvidenceError(
@@ -406,7 +406,8 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
     return {**row, **{key: value for key, value in renamed.items() if value is not None}}
 
 
-def _entries(row: Mapping[str, Any]) -> list[Any]:
+def entries_of(row: Mapping[str, Any]) -> list[Any]:
+    """The evidence of a row, in place of its `spans` too. Raises `EvidenceError`: it is no list."""
     evidence = row.get("evidence")
     if isinstance(evidence, str | Mapping):
         evidence = [evidence]
@@ -501,7 +502,7 @@ def contents_of(
     questions: Questions | None,
     leave_out: Collection[Path] = (),
     *,
-    follow_links: bool = False,
+    follow_links: bool,
 ) -> Contents:
     """What is read: documents, and rows of questions."""
     if isinstance(questions, str | Path) and not Path(questions).is_file():
