@@ -32,8 +32,9 @@ def _words(*rows: str) -> frozenset[str]:
 NEVER = _words(
     "mr mrs ms mx dr prof rev hon gen col lt cpt capt cmdr sgt maj adm gov sen rep pres st ste mt ft fr messrs",
     "nr nos vol vols fig figs eq eqs sec ch pp cf vs viz eg ie e.g i.e approx op ed eds trans",
-    "z.b d.h u.a bzw geb vgl ca dipl ing hr frl abs ziff rn rdn bspw evtl inkl sog i.v.m i.d.r",
-    "mmes mlle mme mgr chap pág págs sra srta sr. dña exmo núm avda av p.ej",  # French, Spanish, Portuguese
+    "z.b d.h u.a bzw geb vgl ca dipl ing kfm hr frl abs ziff rn rdn bspw evtl ggf inkl exkl zzgl abzgl bzgl sog i.v.m",
+    "i.d.r vorm ehem",
+    "mmes mlle mme mgr chap pág págs sra srta sr. dña exmo núm apdo avda av env ej p.ej",  # French, Spanish, Portuguese
     "eng bw sig dott dott.ssa sig.ra dra ee avv geom pag pagg cfr artt",  # Italian
     "dhr mevr mw drs ir blz bijv t.ex bl.a f.eks jfr",  # Dutch, Swedish, Danish, Norwegian
     "ust ul pkt zob por np tj tzn tzw m.in św inż hab płk čl odst ods písm čís např napr tzv popř",  # Polish, Czech
@@ -52,20 +53,20 @@ DEGREES = _words("med jur phil rer nat")
 BEFORE_NUMBER = _words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
     "буд obr rys rozdz dz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
-    "ref refs janv févr avr juil déc ene abr dic genn febbr giu lug ott fev dez",  # months
+    "paras secs supp civ gem az hs fax ref refs dez janv févr avr juil déc ene abr dic genn febbr giu lug ott fev",
 )
 # One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
 INDIC_VERBS = _words("है हैं हो हूँ हूं था थे थी थीं છે છો છું ਹੈ ਸੀ")
 # These end a sentence only before a word that often begins one.
 SELDOM = _words(
-    "no p art v ch jr sr inc ltd co corp llc plc bros dept univ assn est etc al a.m p.m ph.d b.a m.a m.d u.s u.k u.n",
-    "e.u d.c jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun ave blvd",
-    "rd hwy usw resp min max temp orig hrsg ud uds vd vds arch doc bc ks pl os itd itp atd apod osv enz ecc stb",
-    "гг вв руб коп тыс млн млрд обл др т.д т.п",
+    "no p art v ch jr sr inc pty ltd co corp llc plc bros dept univ assn est etc al a.m p.m ph.d b.a m.a m.d u.s u.k",
+    "u.n e.u d.c jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun ave blvd",
+    "rd hwy usw resp min max temp orig hrsg ud uds vd vds mio mrd tsd std bd arch doc bc ks pl os itd itp atd apod osv",
+    "enz ecc stb гг вв руб коп тыс млн млрд обл др т.д т.п",
 )
 ABBREVIATIONS = NEVER | DEGREES | BEFORE_NUMBER | SELDOM
 # Units after a number, which end a sentence like other words.
-UNITS = _words("г гг р м см км кг л")
+UNITS = _words("г гг р м см км кг л h g m l")
 # Words that often begin a sentence.
 STARTERS = _words(
     "The This That These Those He She It They We You I In On At As But And For If When While After Before However",
@@ -93,7 +94,7 @@ AFTER_ORDINAL = _words(
 CLAUSE_LABELS = (
     "Art|Article|Artikel|Artículo|Articolo|Artigo|Artykuł|Section|Sec|Clause|Chapter|Kapitel|Kap|Chapitre|Capítulo"
     "|Capitolo|Part|Teil|Rule|Schedule|Annex|Appendix|Abschnitt|Paragraph|Para|Punkt|Pkt|Ziffer|Ziff|Nr|Madde|Pasal"
-    "|Điều|Rozdział|Člen|Článek|Čl|Чл|Ст|Статья|Стаття|Глава|Раздел|Пункт|Title|Titre|Question|Step"
+    "|Điều|المادة|مادة|סעיף|धारा|Rozdział|Člen|Článek|Čl|Чл|Ст|Статья|Стаття|Глава|Раздел|Пункт|Title|Titre|Question|Step"
 )
 
 
@@ -119,7 +120,7 @@ _RARE_FULL_STOPS = (  # beyond U+FFFF, where a set of `re` is ten times as slow
     r"\U00011ef8\U00011f43\U00011f44\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44\U00016d6e\U00016d6f"
     r"\U00016e98\U0001bc9f\U0001da88"
 )
-_RAISED = "[¹²³⁰⁴-⁹]"  # of a note
+_NOTES = r"(?:[¹²³⁰⁴-⁹]|\[\^?[\w ,;–-]{1,30}\])*"
 _LINES = r"\n\r\x0b\x0c\x85\u2028\u2029"
 
 
@@ -131,8 +132,9 @@ def _candidates(full_stops: str) -> re.Pattern[str]:
     """
     return re.compile(
         rf"[{_STOPS}{full_stops}{_LINES}](?:"
-        rf"(?P<stop>(?<=[{_STOPS}])[{_STOPS}]*(?:\s(?=»(?:\s|$)))?[\"'‘’“”‹›«»)\]}}*_]*{_RAISED}*(?:(?=(?P<next>\s+[\"'“‘«(\[{{¿¡*_]*)))?)"
-        rf"|(?P<full>(?<=[{full_stops}])[{full_stops}]*[\"'’”»)\]」』）】〉》〕］]*)"
+        rf"(?P<stop>(?<=[{_STOPS}])[{_STOPS}]*(?:[ \xa0]\.(?!\w))*(?:\s(?=»(?:\s|$)))?"
+        rf"[\"'‘’“”‹›«»)\]}}*_]*{_NOTES}(?:(?=(?P<next>\s+[\"'“‘«(\[{{¿¡*_]*)))?)"
+        rf"|(?P<full>(?<=[{full_stops}])[{full_stops}\"'’”»)\]」』）】〉》〕］]*{_NOTES})"
         r"|(?P<line>\s*))"
     )
 
@@ -365,8 +367,8 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
 def _word_ends(text: str, word: str, before: str, following: int) -> bool:
     """Whether a word with a period, which may belong to it, ends the sentence."""
     whole = word.lower().replace("’", "'")
-    lower = whole.rpartition("'")[2]
-    if lower in UNITS and before[-1:].isdecimal():
+    lower = re.split("'|[.]-", whole)[-1]  # "l'art", "Dipl.-Ing"
+    if word in UNITS and before[-1:].isdecimal():
         return True
     if lower in NEVER or _is_indic_initial(word):
         return False
