@@ -183,13 +183,14 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _SPACES = {"w": _W[1:-1], "mc": COMPATIBLE[1:-1]}
-_DOCUMENT = "word/document.xml"
-_PARTS = (_DOCUMENT, "word/footnotes.xml", "word/endnotes.xml")
+_DOCUMENT = "word/document"  # "word/document2.xml" in some
+_PARTS = re.compile(rf"(?:{_DOCUMENT}|word/footnotes|word/endnotes)\d*\.xml")
 _AROUND_TEXT = ("fldSimple", "bdo", "dir", "ruby", "rubyBase")
 # Elements that mammoth leaves out with their text, or, of a cell that goes on below, with its column.
 _READ_AS = {
     f"{_W}cr": f"{_W}br",
     f"{_W}ptab": f"{_W}tab",
+    f"{_W}moveFrom": f"{_W}del",
     f"{_W}vMerge": f"{_W}noWrap",
     **dict.fromkeys((_W + name for name in _AROUND_TEXT), f"{_W}smartTag"),
 }
@@ -209,11 +210,15 @@ class Docx(Packed):
 
     def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
         etree = needed("lxml.etree", "office", "read DOCX")
-        hidden = _hidden_styles(members)
-        has_hidden = False
-        for name in members.keys() & _PARTS:
+        styles = {
+            style.get(f"{_W}styleId", ""): style for style in _elements(members, "styles", "style")
+        }
+        hidden = {name for name in styles if _hides(name, styles)}
+        has_hidden = has_parts = False
+        for name in filter(_PARTS.fullmatch, list(members)):
             root = xml_of(members[name])
             has_hidden |= _drop_hidden(root, hidden)
+            _show_fields(root)
             for equation in root.iter(f"{MATH}oMath"):
                 mend_equation(equation)
             _unfold_tables(root)
@@ -223,13 +228,16 @@ class Docx(Packed):
                 node.tag = _READ_AS[str(node.tag)]
             for line_end in root.iter(f"{_W}br"):  # of a page or a column, too
                 line_end.attrib.pop(f"{_W}type", None)
-            if name == _DOCUMENT:
+            if name.startswith(_DOCUMENT):
+                has_parts |= root.find(f".//{_W}altChunk") is not None
                 _move_boxes(root)
-                _write_numbers(root, _Lists(members))
-                _name_headings(root, members)
+                _write_numbers(root, _Lists(members, styles))
+                _name_headings(root, styles)
             members[name] = etree.tostring(root)
         if has_hidden:
             notes.append("texts marked as hidden are left out")
+        if has_parts:
+            notes.append("documents inside it (altChunk) are left out")
         return _ITEM.sub(_item, _converted(packed(members)))
 
 
@@ -258,28 +266,29 @@ def _value(element: _Element, path: str) -> str:
     return "" if child is None else child.get(f"{_W}val", "")
 
 
-def _elements(members: Mapping[str, bytes], member: str, name: str) -> Iterator[_Element]:
-    """The elements of a name in a member of the file, which need not be there."""
-    if member in members:
-        yield from xml_of(members[member]).iter(f"{_W}{name}")
+def _elements(members: Mapping[str, bytes], part: str, name: str) -> Iterator[_Element]:
+    """The elements of a name in a part of the file, which need not be there."""
+    for member, content in members.items():
+        if re.fullmatch(rf"word/{part}\d*\.xml", member):
+            yield from xml_of(content).iter(f"{_W}{name}")
 
 
-def _hidden_styles(members: Mapping[str, bytes]) -> set[str]:
-    """The names of styles that hide their text, themselves or through the style that they are based on."""
-    hidden: set[str] = set()
-    bases: dict[str, str] = {}  # of the styles that say nothing themselves
-    for style in _elements(members, "word/styles.xml", "style"):
-        name, is_hidden = style.get(f"{_W}styleId", ""), _is_hidden(style)
-        if is_hidden:
-            hidden.add(name)
-        elif is_hidden is None:
-            bases[name] = _value(style, "w:basedOn")
-    hidden.discard("")  # the base of a style without one
-    while True:
-        more = {name for name, above in bases.items() if above in hidden} - hidden
-        if not more:
-            return hidden
-        hidden |= more
+_DEEPEST = 50  # styles over one another; some are in a circle
+
+
+def _with_bases(name: str, styles: Mapping[str, _Element]) -> Iterator[_Element]:
+    """A style, and those that it is based on, the nearest first."""
+    for _ in range(_DEEPEST):
+        if name not in styles:
+            return
+        yield styles[name]
+        name = _value(styles[name], "w:basedOn")
+
+
+def _hides(name: str, styles: Mapping[str, _Element]) -> bool:
+    """Whether a style hides its text, itself or through the styles that it is based on."""
+    stated = map(_is_hidden, _with_bases(name, styles))
+    return next((is_hidden for is_hidden in stated if is_hidden is not None), False)
 
 
 def _is_hidden(element: _Element) -> bool | None:
@@ -318,6 +327,34 @@ def _is_run_hidden(run: _Element, paragraph: _Element, styles: set[str]) -> bool
     return not styles.isdisjoint(names)
 
 
+# Of a list of a form, the entry that is shown.
+_CHOSEN = (
+    "w:ffData/w:ddList/w:listEntry[count(preceding-sibling::w:listEntry)"
+    " = sum(../w:result/@w:val | ../w:default[not(../w:result)]/@w:val)]/@w:val"
+)
+
+
+def _show_fields(root: _Element) -> None:
+    """Write what a list of a form shows, and take out what a field inside the code of another one does."""
+    in_code: list[bool] = []  # of the fields around, in this paragraph
+    for node in list(root.iter(f"{_W}p", f"{_W}fldChar", f"{_W}t")):
+        kind = node.get(f"{_W}fldCharType")
+        if node.tag == f"{_W}p":
+            in_code.clear()
+        elif kind == "begin":
+            in_code.append(True)
+            for entry in node.xpath(_CHOSEN, namespaces=_SPACES):
+                text = node.makeelement(f"{_W}t")
+                text.text = entry
+                node.addprevious(text)
+        elif in_code and kind == "end":
+            in_code.pop()
+        elif in_code and kind == "separate":
+            in_code[-1] = False
+        elif any(in_code[:-1]):
+            node.text = ""
+
+
 _OTHER_BOXES = ("sPre", "borderBox", "phant")
 _WITH_PROPERTIES = ("acc", "bar", "d", "f", "groupChr")
 
@@ -342,8 +379,15 @@ def mend_equation(equation: _Element) -> None:
         SubElement(run, f"{MATH}t").text = " ".join(letters)
 
 
+_MOST_SKIPPED = 63  # columns, as many as Word has
+
+
 def _unfold_tables(root: _Element) -> None:
-    """Replace each table that holds others, as those of a layout do, by what its cells hold."""
+    """Replace each table that holds others, as those of a layout do, by what its cells hold; fill up short rows."""
+    for skipped in list(root.iter(f"{_W}gridBefore")):
+        row = skipped.getparent().getparent()
+        for _ in range(min(int(skipped.get(f"{_W}val", "0")), _MOST_SKIPPED)):
+            row.insert(0, row.makeelement(f"{_W}tc"))
     for table in root.xpath("//w:tbl[.//w:tbl]", namespaces=_SPACES):
         for cell in list(table.iter(f"{_W}tc")):
             if next(cell.iterancestors(f"{_W}tbl")) is table:
@@ -358,22 +402,13 @@ _LONGEST_HEADING = 120  # characters; a longer paragraph of an outline is a clau
 
 def _level(paragraph: _Element, styles: Mapping[str, _Element]) -> str:
     """The level in the outline of a paragraph, or of the styles that it is based on."""
-    name = _value(paragraph, "w:pPr/w:pStyle")
-    level = _value(paragraph, "w:pPr/w:outlineLvl")
-    passed: set[str] = set()
-    while not level and name in styles and name not in passed:
-        passed.add(name)
-        level = _value(styles[name], "w:pPr/w:outlineLvl")
-        name = _value(styles[name], "w:basedOn")
-    return level
+    bases = _with_bases(_value(paragraph, "w:pPr/w:pStyle"), styles)
+    levels = (_value(element, "w:pPr/w:outlineLvl") for element in (paragraph, *bases))
+    return next(filter(None, levels), "")
 
 
-def _name_headings(root: _Element, members: Mapping[str, bytes]) -> None:
+def _name_headings(root: _Element, styles: Mapping[str, _Element]) -> None:
     """Give paragraphs of styles that are based on a heading's, or of an outline, the style of a heading."""
-    styles = {
-        style.get(f"{_W}styleId", ""): style
-        for style in _elements(members, "word/styles.xml", "style")
-    }
     for paragraph in root.iter(f"{_W}p"):
         level = _level(paragraph, styles)
         is_in_table = next(paragraph.iterancestors(f"{_W}tc"), None) is not None
@@ -389,11 +424,11 @@ def _name_headings(root: _Element, members: Mapping[str, bytes]) -> None:
 
 
 def _move_boxes(root: _Element) -> None:
-    """Put the paragraphs of each text box after the one that it is anchored in; of two forms of one box the first."""
+    """Put the paragraphs of text boxes, in order, after the one that anchors them; of two forms of a box the first."""
     copies = "//mc:Fallback[preceding-sibling::mc:Choice//w:txbxContent]//w:txbxContent"
     for box in root.xpath(copies, namespaces=_SPACES):
         box[:] = []
-    for box in list(root.iter(f"{_W}txbxContent")):
+    for box in reversed(list(root.iter(f"{_W}txbxContent"))):
         anchor = next(box.iterancestors(f"{_W}p"), None)
         if anchor is not None:
             for child in reversed(box):
@@ -424,15 +459,13 @@ class _Level:
 class _Lists:
     """The numbered lists of a file, and how far each has come."""
 
-    def __init__(self, members: Mapping[str, bytes]) -> None:
+    def __init__(self, members: Mapping[str, bytes], styles: Mapping[str, _Element]) -> None:
         self.abstract: dict[str, str] = {}  # of a list, by its id
         self.following: dict[tuple[str, str], int] = {}  # by abstract list and level
         self.levels: dict[tuple[str, str], _Level] = {}
-        self.styles: dict[str, tuple[str, str]] = {}  # a style's list and level
+        self.styles = {name: _place(style) for name, style in styles.items()}
         self.begun: set[str] = set()  # lists with a first number of their own
-        for style in _elements(members, "word/styles.xml", "style"):
-            self.styles[style.get(f"{_W}styleId", "")] = _place(style)
-        for entry in _elements(members, "word/numbering.xml", "abstractNum"):
+        for entry in _elements(members, "numbering", "abstractNum"):
             name = entry.get(f"{_W}abstractNumId", "")
             for level in entry.iter(f"{_W}lvl"):
                 form, place = _value(level, "w:numFmt"), level.get(f"{_W}ilvl", "0")
@@ -441,7 +474,7 @@ class _Lists:
                     text = _value(level, "w:lvlText") or f"%{int(place) + 1}."
                     is_decimal = level.find("w:isLgl", _SPACES) is not None
                     self.levels[name, place] = _Level(start, form, text, is_decimal)
-        for entry in _elements(members, "word/numbering.xml", "num"):
+        for entry in _elements(members, "numbering", "num"):
             name = entry.get(f"{_W}numId", "")
             self.abstract[name] = _value(entry, "w:abstractNumId")
             if next(entry.iter(f"{_W}startOverride"), None) is not None:
@@ -489,13 +522,19 @@ def _write_numbers(root: _Element, lists: _Lists) -> None:
     """Write its number before each item of a list."""
     from lxml.etree import SubElement
 
+    first: _Element | None = None  # whose end, and those of the next ones, are deleted
     for paragraph in root.iter(f"{_W}p"):
+        if first is None:
+            first = paragraph
+        if paragraph.find("w:pPr/w:rPr/w:del", _SPACES) is not None:
+            continue
         label = lists.next_label(paragraph)
         if label:
             run = paragraph.makeelement(f"{_W}r")
             SubElement(run, f"{_W}t").text = f"{_NUMBER}{label}{_NUMBER}"
-            has_properties = len(paragraph) > 0 and paragraph[0].tag == f"{_W}pPr"
-            paragraph.insert(int(has_properties), run)
+            has_properties = len(first) > 0 and first[0].tag == f"{_W}pPr"
+            first.insert(int(has_properties), run)
+        first = None
 
 
 # ---- Kinds that are no archives
