@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chunkadapters import haystack, langchain, llamaindex
+from chunkadapters.haystack.documents import KEYS, ROOT
 from chunkcore.chunkers.base import Chunker
 from chunkcore.locating import read_spans
 from chunkcore.text import Span
@@ -74,13 +75,9 @@ def haystack_chunks(text: str, *chunkers: Chunker, **metadata: Any) -> list[Made
     made = []
     for each in found:
         told = each.meta
-        rooted = "root_source_id" in told
-        several, start, end = (
-            ("root_spans", told.get("root_idx_start"), told.get("root_idx_end"))
-            if rooted
-            else ("spans", told["split_idx_start"], told["split_idx_end"])
-        )
-        made.append(Made(each.content, _stated(told, several, start, end), told, each))
+        keys = ROOT if "root_source_id" in told else KEYS
+        spans = _stated(told, keys.spans, told.get(keys.start), told.get(keys.end))
+        made.append(Made(each.content, spans, told, each))
     return made
 
 

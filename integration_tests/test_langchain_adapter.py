@@ -256,10 +256,11 @@ def test_what_is_no_retriever_is_an_error_that_says_what_is():
         ("create_documents", [[3]], "expects a list of texts"),
         ("create_documents", ["abc"], "expects a list of texts"),
         ("split_documents", [["abc"]], "takes Documents; create_documents takes a list of texts"),
+        ("split_documents", [Document(page_content="Tea")], "takes a list of documents, got one: put it into a list"),
     ],
 )
 def test_what_is_no_list_of_documents_or_texts_is_told(method, given, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises((DataError, OptionError), match=message):
         getattr(ChunkcoreTextSplitter(), method)(*given)
 
 
@@ -284,9 +285,8 @@ def test_a_chunk_that_is_split_again_hands_its_white_space_to_its_last_piece():
 def test_chunks_without_ids_go_into_stores_that_take_none():
     class NoIds(InMemoryVectorStore):
         def add_texts(self, texts, metadatas=None):  # type: ignore[override]
-            return super().add_documents(
-                [Document(text, metadata=row) for text, row in zip(texts, metadatas, strict=True)]
-            )
+            rows = zip(texts, metadatas, strict=True)
+            return super().add_documents([Document(text, metadata=row) for text, row in rows])
 
         @classmethod
         def from_texts(cls, texts, embedding, metadatas=None):  # type: ignore[override]
@@ -325,9 +325,3 @@ def test_documents_that_can_be_told_apart_are_not_numbered(known):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ChunkcoreTextSplitter("recursive").split_documents(documents)
-
-
-def test_one_document_in_place_of_a_list_is_told():
-    one: Any = Document(page_content="The fox naps.")
-    with pytest.raises(OptionError, match="takes a list of documents, got one: put it into a list"):
-        ChunkcoreTextSplitter().split_documents(one)

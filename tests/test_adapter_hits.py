@@ -208,9 +208,8 @@ def test_scores_take_what_resembles_and_what_other_documents_hold(asked, strict,
 
 
 def test_of_two_documents_with_one_text_the_stated_place_decides_where_it_holds_the_text():
-    alike = {
-        name: Document(name, text) for name, text in (("a/x.md", TEXT), ("b/x.md", TEXT), ("c/y.md", f"Yes. {TEXT}"))
-    }
+    texts = {"a/x.md": TEXT, "b/x.md": TEXT, "c/y.md": f"Yes. {TEXT}"}
+    alike = {name: Document(name, text) for name, text in texts.items()}
     assert placed(hit(TEXT[:34], start=5), documents=alike) == [("c/y.md", (5, 39))]
     assert placed(hit(TEXT[:34], start=0), documents=alike) == [("", None)]
     found = Locator(alike, lenient=True).locate(hit(TEXT[:34], "x.md"))

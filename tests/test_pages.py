@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
 from chunkadapters.places import join_pages, join_pages_by_source, marks_of, with_page_marks
 from chunkcore import DataError, Document, Mark, Span, get_chunker, load_benchmark
 from chunkcore.evaluation.benchmarks.benchmark import write_benchmark
+from chunkcore.locating import Locator
 
 TEXT = "Black tea is hot. Green tea is not. White tea is rare."
 MARKS = tuple(
@@ -15,6 +17,7 @@ MARKS = tuple(
     for start, end, number, label in [(0, 17, 1, "i"), (18, 35, 2, "ii"), (36, 54, 4, "1")]
 )
 PAGED = Document("tea.pdf", TEXT, {"title": "Tea"}, MARKS)
+TWO_WORDS = "recursive:size=2,counter=words"
 
 
 def test_a_span_is_on_the_pages_it_touches():
@@ -46,11 +49,8 @@ def test_a_part_of_a_document_keeps_its_marks():
 
 
 def test_marks_survive_json_lines(tmp_path):
-    document = PAGED
-    questions = [{"question": "Hot?", "evidence": ["hot"]}]
-    write_benchmark(load_benchmark([document], questions), tmp_path)
-    (again,) = load_benchmark(tmp_path).documents
-    assert again == document
+    write_benchmark(load_benchmark([PAGED], [{"question": "Hot?", "evidence": ["hot"]}]), tmp_path)
+    assert load_benchmark(tmp_path).documents == [PAGED]
 
 
 @pytest.mark.parametrize("spec", ["recursive:size=6,counter=words", "sentence:size=4,counter=words", "auto:size=6"])
@@ -99,24 +99,37 @@ def test_join_pages_of_langchain():
     documents = pytest.importorskip("langchain_core.documents")
     pages = [
         documents.Document(page_content=text, metadata={"source": "tea.pdf", "page": page, "page_label": label, "k": 1})
-        for page, label, text in [(0, "i", "Black tea is"), (1, "ii", ""), (2, "1", "hot.")]
+        for page, label, text in [(0, "i", "Tea is hot."), (1, "ii", ""), (2, "1", "Tea is")]
     ]
     joined = join_pages(pages)
-    assert (joined.id, joined.text, joined.metadata) == ("tea.pdf", "Black tea is\nhot.", {"source": "tea.pdf", "k": 1})
+    assert (joined.id, joined.text, joined.metadata) == (
+        "tea.pdf",
+        "Tea is hot.\nTea is",
+        {"source": "tea.pdf", "k": 1},
+    )
     assert [(mark.data["number"], mark.data["label"]) for mark in joined.marks] == [(1, "i"), (3, "1")]
     (chunk,) = get_chunker("recursive").chunk(joined)
     assert chunk.metadata["pages"] == [1, 3]
+    splitter = pytest.importorskip("chunkadapters.langchain").ChunkcoreTextSplitter(TWO_WORDS)
+    assert starts_in(joined, "langchain", splitter.split_documents(pages)) == [0, 7, 12]
+
+
+def starts_in(joined, framework, chunks):
+    hits = map(import_module(f"chunkadapters.{framework}.retrieval").hit_of, chunks)
+    return [verdict.piece.spans[0].start for verdict in Locator({joined.id: joined}).locate_all(list(hits))]
 
 
 def test_join_pages_of_llamaindex():
     schema = pytest.importorskip("llama_index.core.schema")
     pages = [
         schema.Document(text=text, metadata={"page_label": label, "file_name": "tea.pdf", "file_path": "/x/tea.pdf"})
-        for label, text in [("1", "Black tea is"), ("2", "hot.")]
+        for label, text in [("1", "Tea is hot."), ("2", "Tea is")]
     ]
     joined = join_pages(pages)
-    assert (joined.id, joined.text) == ("/x/tea.pdf", "Black tea is\nhot.")
+    assert (joined.id, joined.text) == ("/x/tea.pdf", "Tea is hot.\nTea is")
     assert joined.pages_of(Span(8, 15)) == (1, 2)
+    parser = pytest.importorskip("chunkadapters.llamaindex").ChunkcoreNodeParser(TWO_WORDS)
+    assert starts_in(joined, "llamaindex", parser(pages)) == [0, 7, 12]
 
 
 def test_join_pages_of_haystack():
@@ -125,10 +138,7 @@ def test_join_pages_of_haystack():
     joined = join_pages([one])
     assert joined.text == "Black tea is\nhot.\nAnd cold."
     assert [mark.data["number"] for mark in joined.marks] == [1, 2, 4]
-    several = [
-        haystack.Document(content=each, meta={"file_path": "tea.pdf", "page_number": 1 + n})
-        for n, each in enumerate("ab")
-    ]
+    several = [haystack.Document(content=each, meta={"file_path": "tea", "page_number": int(each)}) for each in "12"]
     assert join_pages(several).pages_of(Span(2, 3)) == (2,)
 
 

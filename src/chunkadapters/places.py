@@ -251,6 +251,8 @@ class PlaceKeys:
             number = 0.0
         if not math.isfinite(number):
             number = 0.0
+        # LangChain's and LlamaIndex' loaders give each page as a document.
+        is_of_page = self.page != "page_number" and PAGES not in metadata
         return Hit(
             text=text,
             score=number,
@@ -260,6 +262,7 @@ class PlaceKeys:
             document=document,
             metadata=metadata,
             id=id,
+            page=_page_of(metadata)[0] if is_of_page else None,
         )
 
     def origin(self, metadata: MetadataLike, text: str) -> Origin:
@@ -531,18 +534,24 @@ def _pages(document: object, number: int) -> list[_Page]:
         candidates.append("document")
     identity = getattr(document, "id", None) or f"document-{number}"
     source = names_of(*candidates, str(identity))[0]
-    label = str(metadata.get("page_label") or "")
-    first, index = whole_number(metadata.get("page_number")), whole_number(metadata.get("page"))
-    if first is None and index is not None:
-        first = index + 1
-    if first is None:
-        label = label or str(metadata.get("page_number") or "")
-        if label.isdecimal() and label.isascii():
-            first = int(label)
+    first, label = _page_of(metadata)
     parts = text.split("\f") if hasattr(document, "meta") else [text]
     if len(parts) == 1:
         return [_Page(source, text, metadata, first, label)]
     return [_Page(source, part, metadata, page) for page, part in enumerate(parts, first or 1)]
+
+
+def _page_of(metadata: MetadataLike) -> tuple[int | None, str]:
+    """A page's number, from 1, and its label, as loaders write them."""
+    label = str(metadata.get("page_label") or "")
+    number, index = whole_number(metadata.get("page_number")), whole_number(metadata.get("page"))
+    if number is None and index is not None:
+        number = index + 1
+    if number is None:
+        label = label or str(metadata.get("page_number") or "")
+        if label.isdecimal() and label.isascii():
+            number = int(label)
+    return number, label
 
 
 def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:

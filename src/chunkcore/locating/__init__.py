@@ -26,7 +26,8 @@ from chunkcore.errors import DataError
 from chunkcore.locating.alignment import Aligner, unlocated
 from chunkcore.locating.text_search import cuts_words, occurrences, squeeze, wording
 from chunkcore.run import MatchKind, Retrieved
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.spans import shifted
+from chunkcore.text import Document, Span, page_marks, text_of_spans
 
 _LONGEST_NUMBER = 40  # characters: longer numbers are no places
 _LARGEST_NUMBER = 2**63
@@ -278,6 +279,7 @@ class Hit:
         document: the document that `stated` refers to; "" if nothing names it.
         metadata: the framework's.
         id: the chunk's own in its store; "" if it has none.
+        page: the number of the page in which `stated` is a place; None if it is one in the document.
     """
 
     text: str
@@ -288,6 +290,7 @@ class Hit:
     document: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
     id: str = ""
+    page: int | None = None
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -399,6 +402,9 @@ class Locator:
             return _elsewhere(hit, "it has no text")
         groups = self._groups(hit.names)
         for group in groups:
+            verdict = self._on_page(hit, group[0])
+            if verdict is not None and len(group) == 1:
+                return verdict
             tried = [self._in_document(hit, document_id) for document_id in group]
             pieces = [piece for piece in tried if piece is not None]
             if len(pieces) > 1:  # of one name
@@ -412,6 +418,20 @@ class Locator:
             if verdict.piece.spans or not groups:
                 return verdict
         return _elsewhere(hit, "its document does not have its text", groups[0][0])
+
+    def _on_page(self, hit: Hit, name: str) -> Verdict | None:
+        """The verdict on a hit of a page that a loader gave as a document; None if the page does not have its text."""
+        source = self.documents[name]
+        for mark in page_marks(source.marks):
+            if mark.data["number"] != hit.page:
+                continue
+            page = Document(name, mark.span.slice(source.text))
+            verdict = Locator({name: page}).locate(replace(hit, names=(name,), page=None))
+            piece = verdict.piece
+            if piece.spans:
+                spans = shifted(piece.spans, mark.span.start)
+                return replace(verdict, piece=replace(piece, spans=spans))
+        return None
 
     def _groups(self, names: Sequence[str]) -> list[list[str]]:
         """The documents of each name, by their ids, else by the names in their metadata."""
