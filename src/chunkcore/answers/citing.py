@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.locating.alignment import Aligner
@@ -63,10 +64,8 @@ class CitedAnswer:
     @property
     def sources(self) -> tuple[Retrieved, ...]:
         """All cited places, each once, in the order of first mention: number 1 is the first."""
-        sources: dict[Retrieved, None] = {}
-        for citation in self.citations:
-            sources |= dict.fromkeys(citation.sources)
-        return tuple(sources)
+        cited = chain.from_iterable(citation.sources for citation in self.citations)
+        return tuple(dict.fromkeys(cited))
 
     def __str__(self) -> str:
         places: dict[Retrieved, str] = {}
@@ -119,9 +118,7 @@ class _Citer:
         self._aligner = Aligner(texts)
         self._parts = [part for part in RankedList(passages).parts if part.text]
         self._words = [set(word_keys(part.text, _FORM)) for part in self._parts]
-        self._counts: Counter[str] = Counter()
-        for words in self._words:
-            self._counts.update(words)
+        self._counts = Counter(chain.from_iterable(self._words))
 
     def by_place(self, span: Span, sentence: str) -> Citation | None:
         """The citation of a place that holds the sentence; None where there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,11 +16,9 @@ from chunkcore.plain import terminal_text
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
     from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.gate import Check
-    from chunkcore.evaluation.results import Report
     from chunkcore.models.loading import CachedEmbedder
     from chunkcore.run import Run
-    from chunkcore.study.comparing import ReportPage
+    from chunkcore.study.comparing import ReportPage, StudySettings
     from chunkcore.study.tuning import TuneOptions
 
 
@@ -133,7 +131,7 @@ def compare(
         )
     if save_runs is not None:
         write_runs(page.comparison.reports, benchmark, save_runs)
-    _finish(page, data, output, settings.checks, [*kept.used(prices)], kept.resume())
+    _finish(page, data, output, settings, kept.used(prices), kept.resume())
 
 
 _NO_MODEL = (
@@ -194,7 +192,7 @@ def score(
     page = compare_systems(benchmark, [], [], settings=settings, runs=read)
     files = {run.name: str(path) for run, path in zip(read, runs, strict=True)}
     page = replace(page, settings={**page.settings, **files})
-    _finish(page, data, output, settings.checks)
+    _finish(page, data, output, settings)
 
 
 def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
@@ -295,7 +293,7 @@ def _finish(
     page: ReportPage,
     data: options.Data,
     output: Path,
-    checks: Callable[[Sequence[Report]], Sequence[Check]] = lambda reports: (),
+    settings: StudySettings | None = None,
     lines: Iterable[str] = (),
     resume: str = "",
 ) -> None:
@@ -315,7 +313,9 @@ def _finish(
         folder=data.pasted_folder,
     )
     html = write_report(page, output)
-    results = [] if page.stopped else checks(page.comparison.reports)
+    results = []
+    if settings is not None and not page.stopped:
+        results = settings.checks(page.comparison.reports)
     print_report(page, Console(highlight=False))
     for line in (*lines, *(check.sentence for check in results)):
         typer.echo(f"\n{terminal_text(line)}")

@@ -115,9 +115,7 @@ class StopSignals:
         if threading.current_thread() is threading.main_thread():
             for number, handler in usual.items():
                 if signal.getsignal(number) == handler:
-                    self._before[number] = handler
-        for number in self._before:
-            signal.signal(number, self._stop)
+                    self._before[number] = signal.signal(number, self._stop)
         return self
 
     def __exit__(self, *_: object) -> None:

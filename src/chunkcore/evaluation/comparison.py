@@ -344,14 +344,12 @@ def compare(
     tests = randomisation_test(apart, flips=resamples, seed=seed, clusters=clusters)
     units = units_of(apart, clusters)
     columns = _difference_columns(apart, drawn(apart), units, tests, margin)
-    differences = []
-    for pair, row in zip(combinations(names, 2), zip(*columns, strict=True), strict=True):
-        differences.append(Difference(*pair, settled, *row))
+    pairs = zip(combinations(names, 2), zip(*columns, strict=True), strict=True)
     unit: Literal["question", "document"] = "question" if clusters is None else "document"
     return Comparison(
         reports=tuple(reports),
         measure=settled,
-        differences=tuple(differences),
+        differences=tuple(Difference(*pair, settled, *row) for pair, row in pairs),
         intervals=dict(zip(names, zip(low.tolist(), high.tolist(), strict=True), strict=True)),
         firsts=dict(zip(names, _firsts(reports, means), strict=True)),
         resamples=resamples,

@@ -160,9 +160,6 @@ class _Capped(Metered):
         return answer
 
 
-_Waiting = deque[tuple[str, Sample, Future[Written]]]  # questions under way, in the order of asking
-
-
 class QuestionWriter:
     """The questions so far. Answers are used in the order of asking, not of arrival."""
 
@@ -198,35 +195,31 @@ class QuestionWriter:
         progress: Progress | None,
     ) -> None:
         """Ask until there are enough questions, nothing is left to ask, or a cap is reached: `stopped` says so."""
-        waiting: _Waiting = deque()
-        pool = ThreadPoolExecutor(min(threads, self.options.concurrency))
+        options = self.options
+        waiting: deque[tuple[str, Sample, Future[Written]]] = deque()  # in the order of asking
+        pool = ThreadPoolExecutor(min(threads, options.concurrency))
         try:
-            self._ask_more(waiting, llm, pool)
-            while waiting:
+            while True:
+                lacking = options.questions - len(self.kept)
+                while not self.stopped and len(waiting) < min(options.concurrency, lacking):
+                    sample = self.schedule.draw()
+                    if sample is None:
+                        break
+                    self.asked += 1
+                    earlier = self._earlier(sample.document.id)
+                    question = question_about(sample.text, earlier, _EXCERPTS, self.asked)
+                    answer = pool.submit(ask, llm, question, retries=options.retries)
+                    waiting.append((f"g{self.asked}", sample, answer))
+                if not waiting:
+                    break
                 try:
                     self._take(*waiting.popleft())
                 except BudgetError as error:
                     self.stopped = str(error)
                 if progress is not None:
-                    progress("questions", len(self.kept), self.options.questions)
-                if not self.stopped:
-                    self._ask_more(waiting, llm, pool)
+                    progress("questions", len(self.kept), options.questions)
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
-
-    def _ask_more(self, waiting: _Waiting, llm: LLM, pool: ThreadPoolExecutor) -> None:
-        """Ask as many questions at once as there may be."""
-        options = self.options
-        lacking = options.questions - len(self.kept)
-        while len(waiting) < min(options.concurrency, lacking):
-            sample = self.schedule.draw()
-            if sample is None:
-                break
-            self.asked += 1
-            earlier = self._earlier(sample.document.id)
-            question = question_about(sample.text, earlier, _EXCERPTS, self.asked)
-            answer = pool.submit(ask, llm, question, retries=options.retries)
-            waiting.append((f"g{self.asked}", sample, answer))
 
     def _earlier(self, document_id: str) -> list[str]:
         """The latest questions in the order of asking, those of this document last, and so never left out first."""

@@ -371,9 +371,8 @@ class LabelServer(ThreadingHTTPServer):
     def page(self) -> tuple[bytes, str]:
         """The page, and its content security policy."""
         folder = files("chunkcore.questions")
-        style = folder.joinpath("label.css").read_text("utf-8")
-        script = folder.joinpath("label.js").read_text("utf-8")
-        body = folder.joinpath("label.html").read_text("utf-8")
+        names = ("label.css", "label.js", "label.html")
+        style, script, body = (folder.joinpath(name).read_text("utf-8") for name in names)
         body = body.replace("/*style*/", style).replace("/*script*/", script)
         return body.encode(), f"{policy(style, script)}; connect-src 'self'"
 
@@ -478,21 +477,18 @@ class _Requests(BaseHTTPRequestHandler):
 
     do_POST = do_GET  # noqa: N815
 
-    def _path(self) -> str:
-        """The path under the token."""
-        port = self.server.server_port
-        token, _, rest = urlsplit(self.path).path.removeprefix("/").partition("/")
-        is_known = secrets.compare_digest(token.encode(), self.server.token.encode())
-        # Another host's name means that a page elsewhere has its name lead here.
-        is_here = self.headers.get("Host") in (f"127.0.0.1:{port}", f"localhost:{port}")
-        if is_known and is_here:
-            return rest
-        raise _RefusedError(HTTPStatus.FORBIDDEN, "open the address that the command printed")
-
     def _asked(self) -> Callable[[], dict[str, Any] | None]:
         """What gives the answer to the page; None stands for the page. Raises `ChunkcoreError`: it asks wrongly."""
+        port = self.server.server_port
         try:
-            work = self._read_request(self._path())
+            token, _, path = urlsplit(self.path).path.removeprefix("/").partition("/")
+            is_known = secrets.compare_digest(token.encode(), self.server.token.encode())
+            # Another host's name means that a page elsewhere has its name lead here.
+            is_here = self.headers.get("Host") in (f"127.0.0.1:{port}", f"localhost:{port}")
+            if not (is_known and is_here):
+                problem = "open the address that the command printed"
+                raise _RefusedError(HTTPStatus.FORBIDDEN, problem)
+            work = self._read_request(path)
         except ChunkcoreError:
             raise
         except (AttributeError, LookupError, TypeError, ValueError) as error:

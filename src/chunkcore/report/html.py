@@ -114,14 +114,17 @@ def html_report(page: ReportPage) -> str:
     """
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
-    data = questions(page, shown.documents) | {"documents": shown.index}
+    data = plain(
+        questions(page, shown.documents) | {"documents": shown.index},
+        lambda value: page_text(value) if isinstance(value, str) else value,
+    )
     return str(
         template("page.html.jinja", html_text).render(
             **contents(page),
             policy=policy(style, script),
             style=markup(style),
             script=markup(script),
-            data=markup(script_json(plain(data, _for_page))),
+            data=markup(script_json(data)),
             packs=[(pack.name, markup(pack.text)) for pack in shown.packs],
             viewer_notes=shown.notes,
             version=installed_version(),
@@ -148,10 +151,6 @@ def contents(page: ReportPage) -> dict[str, Any]:
         "problems": tables.problem_table(page),
         "tuning_tables": tables.tuning_tables(page.tuning),
     }
-
-
-def _for_page(value: Any) -> Any:
-    return page_text(value) if isinstance(value, str) else value
 
 
 def questions(

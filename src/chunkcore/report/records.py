@@ -73,12 +73,9 @@ def question_csv(page: ReportPage) -> str:
         rows = zip(report.query_ids, report.collections, *columns, strict=True)
         for query, collection, *values in rows:
             names = map(csv_cell, (report.name, query, collection, texts.get(query, "")))
-            writer.writerow([*names, *map(_number_cell, values)])
+            shown = [f"{value:.6g}" if math.isfinite(value) else "" for value in values]
+            writer.writerow([*names, *shown])
     return buffer.getvalue()
-
-
-def _number_cell(value: float) -> str:
-    return f"{value:.6g}" if math.isfinite(value) else ""
 
 
 def json_report(page: ReportPage) -> str:
@@ -164,9 +161,7 @@ def write_report(
     single = f"report{place.suffix}"
     if single in _FILES and not place.is_dir():
         return write_text(place, _FILES[single](page))
-    rendered = {}
-    for name, render in _FILES.items():
-        rendered[place / name] = [render(page).encode()]
+    rendered = {place / name: [render(page).encode()] for name, render in _FILES.items()}
     check_no_link(*rendered)
     write_files(rendered)
     return place / "report.html"

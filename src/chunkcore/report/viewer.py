@@ -100,11 +100,10 @@ def _kept(
         if rank <= deepest:
             last = min(documents[number].size, end + margin)
             kept[number] += [max(0, start - margin), last]
-    joined = {}
-    for number, ends in kept.items():
-        ranges = np.array(ends, dtype=np.int64).reshape(-1, 2)
-        joined[number] = union_ranges(ranges)
-    return joined
+    return {
+        number: union_ranges(np.array(ends, dtype=np.int64).reshape(-1, 2))
+        for number, ends in kept.items()
+    }
 
 
 def _fitting(

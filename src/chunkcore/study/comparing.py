@@ -36,7 +36,6 @@ from chunkcore.evaluation.measures import (
     Unit,
     budget_of,
     get_measure,
-    known_measures,
     measures_at,
 )
 from chunkcore.evaluation.results import ModelPrices, Report, System, system_name
@@ -122,11 +121,10 @@ class ReportPage:
         unit: Unit,
     ) -> list[Measure]:
         """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""
-        usual = [kind for kind in known_measures() if kind.usual and unit in kind.units]
-        columns = [kind(k, unit) for kind in usual if (kind.depth == "none") == (k is None)]
-        same = [measure for measure in self._scored if (measure.k, measure.unit) == (k, unit)]
-        others = [measure for measure in same if not measure.usual]
-        return columns + sorted(others, key=lambda measure: measure.order)
+        ks = [] if k is None else [k]
+        usual = [measure for measure in measures_at(ks, [unit]) if measure.k == k]
+        same = {measure for measure in self._scored if (measure.k, measure.unit) == (k, unit)}
+        return usual + sorted(same.difference(usual), key=lambda measure: measure.order)
 
     @property
     def chosen_k(self) -> Depth:
@@ -234,10 +232,15 @@ class StudySettings:
         measure: Measure | None = None,
     ) -> Comparison:
         """The reports compared by the verdict's measure, or another."""
+        baseline = ""
+        for report in reversed(reports):
+            # That of a run of yours is "", as are its chunker and retriever.
+            if self.baseline in (report.name, report.chunker, report.system.retriever):
+                baseline = report.name
         return compare(
             reports,
             measure or self.verdict_by,
-            baseline=self._baseline_of(reports),
+            baseline=baseline,
             resamples=self.resamples,
             seed=self.seed,
             margin=self.margin,
@@ -258,15 +261,6 @@ class StudySettings:
             raise OptionError(
                 f"no system is called {echo(self.baseline)}: expected one of {enumerated(names)}"
             )
-
-    def _baseline_of(self, reports: Sequence[Report]) -> str:
-        """The name of the baseline among these reports; "" where it is not among them."""
-        for report in reports:
-            if self.baseline in (report.name, report.chunker, report.system.retriever):
-                return report.name
-            if not self.baseline and not report.system.chunker:
-                return report.name
-        return ""
 
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""

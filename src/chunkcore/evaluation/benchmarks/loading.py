@@ -311,7 +311,13 @@ class QuestionReader:
 
     def add(self, place: str, row: Mapping[str, Any]) -> None:
         """Read one row; `place` names it in messages."""
-        identity = self._unused_id() if row.get("id") in (None, "") else str(row["id"])
+        identity = row.get("id")
+        if identity in (None, ""):
+            number = len(self._seen) + 1
+            while f"q{number}" in self._seen or f"q{number}" in self._reserved:
+                number += 1
+            identity = f"q{number}"
+        identity = str(identity)
         if identity in self._seen:
             reason = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
             self.problems.append(DataProblem(identity, reason, "repeated-id"))
@@ -327,12 +333,6 @@ class QuestionReader:
             for note in self._finder.notes:
                 self.notes.append(DataProblem(identity, f"{place}: {note}", "respelled"))
         self._finder.notes.clear()
-
-    def _unused_id(self) -> str:
-        number = len(self._seen) + 1
-        while f"q{number}" in self._seen or f"q{number}" in self._reserved:
-            number += 1
-        return f"q{number}"
 
     def _evidence(self, row: Mapping[str, Any], document_id: str) -> tuple[Evidence, ...]:
         entries = entries_of(row)
