@@ -34,7 +34,7 @@ def laid(folder: Path, *names: str) -> None:
 )
 def test_what_was_written_earlier_is_no_document_and_its_folder_is_named(docs: Path, names: tuple[str, ...]) -> None:
     laid(docs / "deep" / "out", *names, "own.md")
-    message = rf"^{len(names)} files are left out of .*, having been written by chunkcore, in deep/out: write results"
+    message = rf"^files written by chunkcore are left out of .* \({len(names)}, in deep/out\): write results"
     with pytest.warns(UserWarning, match=message):
         found = load_documents(docs)
     assert [each.id for each in found] == ["deep/out/own.md", "fox.txt"]
@@ -62,8 +62,7 @@ def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(docs, tmp
     assert "left out" not in capfd.readouterr().err, "where it writes, its own report is expected"
     assert main([*call, str(docs / "out2")]) == 0
     written = [file for folder in ("out", "runs") for file in (docs / folder).iterdir()]
-    assert f"{len(written)} files are left out" in (err := capfd.readouterr().err)
-    assert "in out, runs: write results elsewhere" in err
+    assert f"({len(written)}, in out, runs): write results elsewhere" in capfd.readouterr().err
     after = read_reports(docs / "out2" / "report.json")[0]
     assert before.chunks is not None
     assert after.chunks is not None

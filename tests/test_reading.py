@@ -127,7 +127,7 @@ def test_pages_without_text_keep_their_numbers_and_are_told(tmp_path):
     assert reading.document.pages_of(Span(0, 4)) == (2,)
     assert reading.notes == ("scanned: no text on pages 1, 3 of 3; recognise it first (OCR)",)
     file.write_bytes(pdf_bytes([b"", b""]))
-    with pytest.raises(UnreadError, match=r"is scanned: 2 pages without text; recognise it first \(OCR\)"):
+    with pytest.raises(UnreadError, match=r"is scanned: no text on pages 1, 2; recognise it first \(OCR\)"):
         read_file(file)
     file.write_bytes(pdf_bytes([lines_of("Tea."), b""]).replace(b"/Kids[6 0 R 8 0 R]", b"/Kids[6 0 R 1 0 R]"))
     assert read_file(file).notes == ("PDFium cannot read page 2 of 2: mend the file",)
@@ -357,7 +357,7 @@ def test_texts_beside_that_of_an_office_file_are_told(tmp_path):
     assert "secret" not in document.text
     assert told == (
         "hidden sheets are left out: Costs",
-        "no program has computed cell Sheet!B2: the formula is shown; open it and save it",
+        "no program has computed Sheet!B2: the formula is shown; open it and save it",
         "comments are left out: 'Is it?'",
         "titles of charts are left out: 'Prices'",
     )

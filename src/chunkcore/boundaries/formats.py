@@ -117,7 +117,7 @@ def _endings(document: Document) -> Iterator[str]:
         path = name if address is None else str(address["path"])
         file = re.split(r"[/\\]", path)[-1]
         ending = file.lower().rpartition(".")[2]
-        is_doubtful = " " in file or _PRODUCT.match(path)
+        is_doubtful = " " in file or _PRODUCT.match(path) is not None
         if address:
             is_doubtful = ending in _PROGRAMS_OF_SITES
         is_format = _ENDINGS.get(ending, "prose") != "prose"  # "csv"

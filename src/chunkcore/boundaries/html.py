@@ -370,9 +370,10 @@ def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
         return True
     classes, style = (str(attributes.get(key) or "") for key in ("class", "style"))
     is_number = name in ("td", "span") and _LINE_NUMBERS.search(classes)
-    if name == "pre":  # where they are not among other classes of code
-        is_number = classes.strip("[']") in ("lineno", "linenos")
-    return bool(is_number or _UNREAD_CLASS.search(classes) or _HIDING_STYLE.search(style))
+    # Of line numbers alone, not among other classes of code.
+    is_gutter = name == "pre" and classes.strip("[']") in ("lineno", "linenos")
+    is_apart = is_number or is_gutter or _UNREAD_CLASS.search(classes)
+    return bool(is_apart or _HIDING_STYLE.search(style))
 
 
 def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:

@@ -113,7 +113,8 @@ class DocumentChunks(LazyItems[Chunk]):
         return len(self.ranges)
 
     def item(self, place: int) -> Chunk:
-        return self._chunk(place, *self.ranges[place].tolist(), int(self.counts[place]))
+        start, end = self.ranges[place].tolist()
+        return self._chunk(place, start, end, int(self.counts[place]))
 
     def __iter__(self) -> Iterator[Chunk]:
         return map(self._chunk, range(len(self)), *self.ranges.T.tolist(), self.counts.tolist())

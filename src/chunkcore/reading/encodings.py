@@ -106,7 +106,9 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
             if rivals:
                 others = f"; it may be {' or '.join(rivals[:3])}"
             if encoding is None:
-                raise DataError(f"{error}{others or _advice()}") from None
+                if not find_spec("charset_normalizer"):
+                    others = others or '; pip install "chunkadapters[files]" tells encodings'
+                raise DataError(f"{error}{others}") from None
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
@@ -123,12 +125,6 @@ def is_utf8(data: bytes, *, whole: bool = False) -> bool:
         codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
         return True
     return False
-
-
-def _advice() -> str:
-    if find_spec("charset_normalizer"):
-        return ""
-    return '; pip install "chunkadapters[files]" tells encodings'
 
 
 def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
@@ -198,10 +194,8 @@ def _utf_16(data: bytes) -> str | None:
         return None
     if b"\x00" not in data and is_utf8(data, whole=True):
         return None
-    for codec, high, low in (
-        ("utf-16-le", data[1::2], data[::2]),
-        ("utf-16-be", data[::2], data[1::2]),
-    ):
+    for codec, first in (("utf-16-le", 1), ("utf-16-be", 0)):
+        high, low = data[first::2], data[1 - first :: 2]
         text = data.decode(codec, "replace")
         shown = sum(letter.isprintable() or letter.isspace() for letter in text)
         has_few = len(set(high)) <= 4 < len(set(low)) and 0 in high and 0 not in low

@@ -76,7 +76,12 @@ class _Mail:
                     self.add(child)
             if not parts or not self.blocks:
                 self.add_text(str(part.preamble or ""))
-        elif _is_body(part):
+            return
+        # A name alone makes no attachment of a text.
+        is_text = kind in ("text/plain", *_HTML) or (
+            kind.startswith(("text/", "multipart/")) and not part.get_filename()
+        )
+        if is_text and part.get_content_disposition() != "attachment":
             self.add_text(_text(part))
         else:
             self.attachments.append(_plain(part.get_filename() or kind)[:200])
@@ -115,16 +120,6 @@ def _is_stub(text: str, best: str) -> bool:
     return _STUB.search(text) is not None or 2 * len(shared) < len(set(words))
 
 
-def _is_body(part: Message) -> bool:
-    """Whether a part is shown in the mail: a text that is no attachment. A name alone makes no attachment."""
-    kind = part.get_content_type()
-    if part.get_content_disposition() == "attachment":
-        return False
-    if kind in ("text/plain", *_HTML):
-        return True
-    return not part.get_filename() and kind.startswith(("text/", "multipart/"))
-
-
 @readers.register("e-mail")
 class Email(Reader):
     """An e-mail: its subject as a heading, sender, receivers and date, then its text and that of what it forwards.
@@ -161,11 +156,11 @@ def _reading(
     name: str, text: str, attachments: Sequence[str], more: Mapping[str, object]
 ) -> Reading:
     metadata = {"format": "markdown", **more}
-    if not attachments:
-        return Reading(Document(name, text, metadata))
-    metadata["attachments"] = list(attachments)
-    note = f"attachments are left out, save them as files: {listed(attachments)}"
-    return Reading(Document(name, text, metadata), (note,))
+    notes = []
+    if attachments:
+        metadata["attachments"] = list(attachments)
+        notes = [f"attachments are left out, save them as files: {listed(attachments)}"]
+    return Reading(Document(name, text, metadata), tuple(notes))
 
 
 @readers.register("saved page")
@@ -221,8 +216,8 @@ class Mailbox(Reader):
 
 def _header(message: Message, key: str) -> str:
     """A header's text; "" without one. Bytes that no encoded word declares are told as those of a text."""
-    lines = [value for name, value in message.raw_items() if name.lower() == key.lower()]
-    data = str(next(iter(lines), ""))[:_HEADER].encode("utf-8", "surrogateescape")
+    values = (value for name, value in message.raw_items() if name.lower() == key.lower())
+    data = str(next(values, ""))[:_HEADER].encode("utf-8", "surrogateescape")
     text = data.decode("utf-8", "replace")
     with suppress(DataError):
         text, _ = decode_text(data, Path("a header of it"))

@@ -213,19 +213,17 @@ def _document_of(row: Mapping[str, Any], place: str) -> Document:
         raise DataError(f"{place}: metadata is an object, got {type(nested).__name__}")
     if type(identity) is int:
         identity = str(identity)
+    rows = others.get("marks")
+    are_marks = isinstance(rows, list) and all(
+        isinstance(mark, dict) and "kind" in mark for mark in rows
+    )
     marks: tuple[Mark, ...] = ()
     try:
-        if _are_marks(row.get("marks")):
+        if are_marks:
             marks = tuple(map(Mark.from_dict, others.pop("marks")))
         return with_right_places(Document(identity, text, {**nested, **others}, marks))
     except DataError as error:
         raise DataError(f"{place}: {error}") from error
-
-
-def _are_marks(rows: object) -> bool:
-    if not isinstance(rows, list):
-        return False
-    return all(isinstance(mark, dict) and "kind" in mark for mark in rows)
 
 
 def folder_documents(
@@ -248,7 +246,11 @@ def folder_documents(
     skipped = {_place(file) for file in leave_out}
     inside = None if follow_links else root
     walk = walk_folder(root, closed, follow_links=follow_links)
-    _tell_written(root, [file for file in walk.written if _place(file) not in skipped])
+    written = [file for file in walk.written if _place(file) not in skipped]
+    if written:
+        folders = sorted({file.parent.relative_to(root).as_posix() for file in written})
+        places = f"({len(written):,}, in {listed(folders)}): write results elsewhere"
+        warn_user(f"files written by chunkcore are left out of {root} {places}")
     documents: list[Document] = []
     for name, file in walk.files.items():
         if _place(file) in skipped:
@@ -276,15 +278,6 @@ def folder_documents(
 def _place(file: Path) -> Path:
     """A file's absolute path, without links to folders; a link to a file is a file of its own."""
     return file.parent.resolve() / file.name
-
-
-def _tell_written(root: Path, files: Collection[Path]) -> None:
-    """Warn of a folder's files that an earlier command wrote."""
-    if files:
-        folders = sorted({file.parent.relative_to(root).as_posix() for file in files})
-        count = "1 file is" if len(files) == 1 else f"{len(files):,} files are"
-        reason = f"having been written by chunkcore, in {listed(folders)}: write results elsewhere"
-        warn_user(f"{count} left out of {root}, {reason}")
 
 
 class Walk(NamedTuple):

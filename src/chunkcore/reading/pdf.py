@@ -70,8 +70,7 @@ class Pdf(Reader):
         if len(broken) == len(pages):
             raise UnreadError(name, "has no page that PDFium can read: mend it, or take it out")
         if len(broken) + len(empty) == len(pages):
-            count = "1 page" if len(empty) == 1 else f"{len(empty):,} pages"
-            raise UnreadError(name, f"is scanned: {count} without text; {_OCR}")
+            raise UnreadError(name, f"is scanned: no text on {_places(empty)}; {_OCR}")
         text, marks = _joined(pages)
         metadata = {"format": "prose"}
         for key in ("Title", "Author"):
@@ -199,15 +198,16 @@ def _joined(pages: Sequence[_Page]) -> tuple[str, tuple[Mark, ...]]:
     marks = []
     start = 0
     printed = [page.lines for page in pages]
-    running = _running(printed)
+    headers = _repeated(printed)
+    footers = _repeated([lines[::-1] for lines in printed])
     known = _known_words(printed)
     for number, page in enumerate(pages):
         data: dict[str, Any] = {"number": number + 1}
         if page.label:
             data["label"] = page.label
-        first, last = running[number]
-        lines = page.lines[first : len(page.lines) - last]
-        around = {"header": page.lines[:first], "footer": page.lines[len(page.lines) - last :]}
+        first, after = headers[number], len(page.lines) - footers[number]
+        lines = page.lines[first:after]
+        around = {"header": page.lines[:first], "footer": page.lines[after:]}
         for key, pieces in around.items():
             if pieces:
                 data[key] = _SIGNS.sub("", "\n".join(pieces))
@@ -226,18 +226,11 @@ _BETWEEN = "\n\n"
 _DEEPEST = 3  # lines of a header or a footer
 
 
-def _running(pages: Sequence[list[str]]) -> list[tuple[int, int]]:
-    """How many lines each page begins and ends with that most pages have, word for word; and page numbers.
+def _repeated(pages: Sequence[list[str]]) -> list[int]:
+    """How many of each page's first lines most pages have, word for word but for page numbers, and an earlier page.
 
     Where such a line first stands, it is text, so that search finds it.
     """
-    headers = _repeated(pages)
-    footers = _repeated([lines[::-1] for lines in pages])
-    return list(zip(headers, footers, strict=True))
-
-
-def _repeated(pages: Sequence[list[str]]) -> list[int]:
-    """How many of each page's first lines most pages have, and an earlier page, whose line is text."""
     repeated = [0] * len(pages)
     most = sum(len(lines) > 2 for lines in pages) // 2
     numbers: Sequence[int] = range(len(pages))

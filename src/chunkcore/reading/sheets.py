@@ -51,9 +51,8 @@ class Xlsx(Packed):
         if hidden:
             notes.append(f"hidden sheets are left out: {listed(hidden)}")
         if shown:
-            cells = "cell" if len(shown) == 1 else "cells"
             advice = "the formula is shown; open it and save it"
-            notes.append(f"no program has computed {cells} {listed(shown)}: {advice}")
+            notes.append(f"no program has computed {listed(shown)}: {advice}")
         return "\n\n".join(sheets)
 
 
@@ -119,7 +118,11 @@ def _sheet(rows: Iterable[list[str]]) -> str:
         left = min(columns)[0]
         wider = (number for number, filled in enumerate(columns) if filled != [left])
         titles = next(wider, len(block))
-        head = [_has_names(row) for row in block[titles : titles + 2]]
+        # A row of names, over one that is none.
+        head = [
+            len(_filled(row)) > 1 and not re.search(r"\d", " ".join(row))
+            for row in block[titles : titles + 2]
+        ]
         if not current or head == [True, False]:
             parts.append(table(current))
             lines = "\n".join(" ".join(row[left].split()) for row in block[:titles])
@@ -132,10 +135,6 @@ def _sheet(rows: Iterable[list[str]]) -> str:
 
 def _filled(row: Sequence[str]) -> list[int]:
     return [column for column, cell in enumerate(row) if cell.strip()]
-
-
-def _has_names(row: Sequence[str]) -> bool:
-    return len(_filled(row)) > 1 and not re.search(r"\d", " ".join(row))
 
 
 # What a format shows as it stands; [$€-407] has a locale, too.
@@ -151,10 +150,10 @@ def formatted(value: object, number_format: str) -> str:
     >>> formatted(datetime(2024, 3, 5), "dd.mm.yyyy"), formatted(timedelta(hours=30, minutes=5), "[h]:mm")
     ('2024-03-05', '30:05:00')
     """
-    if value is None:
-        return ""
     if isinstance(value, timedelta):
-        return _hours(value)
+        minutes, seconds = divmod(round(abs(value).total_seconds()), 60)
+        sign = "-" if value < timedelta() else ""
+        return f"{sign}{minutes // 60}:{minutes % 60:02}:{seconds:02}"
     if isinstance(value, datetime) and value.time() == time() and "h" not in number_format.lower():
         return value.date().isoformat()
     if not isinstance(value, int | float) or isinstance(value, bool):
@@ -162,12 +161,6 @@ def formatted(value: object, number_format: str) -> str:
     if number_format == "General" or re.search(r"\[[<>=]", number_format):  # a condition
         return str(value)
     return _number(value, number_format)
-
-
-def _hours(value: timedelta) -> str:
-    minutes, seconds = divmod(round(abs(value).total_seconds()), 60)
-    sign = "-" if value < timedelta() else ""
-    return f"{sign}{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
 def _number(value: float, number_format: str) -> str:

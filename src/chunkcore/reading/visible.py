@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -113,13 +113,12 @@ class SeenSpans:
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._pages = {document.id: document for document in documents if is_html(document)}
-        self._read: dict[str, Document] = {}
 
     def of(self, document_id: str, span: Span) -> tuple[Span, ...]:
         """The span itself where it holds no text that a reader sees."""
-        if document_id in self._pages:  # and not yet read
-            self._read[document_id] = visible_document(self._pages.pop(document_id))
-        page = self._read.get(document_id)
+        page = self._pages.get(document_id)
+        if page is not None and not isinstance(page, VisibleDocument):  # not yet read
+            page = self._pages[document_id] = visible_document(page)
         if isinstance(page, VisibleDocument) and page.seen is not None:
             start, end = page.seen.place(span.start), page.seen.place(span.end)
             if start < end:
@@ -132,9 +131,10 @@ def _visible(document: Document, seen: HtmlText, *, is_html: bool) -> VisibleDoc
     for mark in document.marks:
         start, end = seen.place(mark.span.start), seen.place(mark.span.end)
         if start < end:
-            marks.append(Mark(mark.kind, Span(start, end), mark.data))
-    name, metadata = document.id, document.metadata
-    return VisibleDocument(name, seen.text, metadata, tuple(marks), document, is_html, seen)
+            marks.append(replace(mark, span=Span(start, end)))
+    return VisibleDocument(
+        document.id, seen.text, document.metadata, tuple(marks), document, is_html, seen
+    )
 
 
 Html = Literal["visible", "source"]
@@ -208,13 +208,12 @@ def in_source(document: Document, spans: Iterable[Span]) -> list[Span]:
     >>> [span.slice(page) for span in in_source(document, [Span(4, 11)])]
     ['is</b> hot.']
     """
-    pieces = _pieces(document)
-    return [_between(pieces, span, shown=0) for span in spans]
+    return [_between(document, span, shown=0) for span in spans]
 
 
 def from_source(document: Document, span: Span) -> Span:
     """The inverse of `in_source`: where a span of the file stands in the document's text."""
-    return _between(_pieces(document), span, shown=1)
+    return _between(document, span, shown=1)
 
 
 def lines_of(document: Document, spans: Sequence[Span]) -> list[int]:
@@ -233,10 +232,8 @@ def source_of(document: Document) -> Mark | None:
     """The document's mark ``source`` as of `source_mark`; None where its text is the file's. Others' marks of that name
     say nothing here.
     """
-    for mark in document.marks:
-        if mark.kind == "source" and {"pieces", "lines"} <= mark.data.keys():
-            return mark
-    return None
+    sources = (mark for mark in document.marks if mark.kind == "source")
+    return next((mark for mark in sources if {"pieces", "lines"} <= mark.data.keys()), None)
 
 
 def with_right_places(document: Document) -> Document:
@@ -253,21 +250,16 @@ def with_right_places(document: Document) -> Document:
     return document
 
 
-def _pieces(document: Document) -> Sequence[Sequence[int]]:
-    mark = source_of(document)
-    return () if mark is None else mark.data["pieces"]
-
-
-def _between(pieces: Sequence[Sequence[int]], span: Span, *, shown: int) -> Span:
+def _between(document: Document, span: Span, *, shown: int) -> Span:
     """From the first piece that ends after the span's start to the last that starts before its end."""
-    if not pieces:
+    mark = source_of(document)
+    if mark is None:
         return span
+    pieces: Sequence[Sequence[int]] = mark.data["pieces"]
     here, there = shown, 1 - shown
-    start_of = itemgetter(here)
-    first = max(0, bisect_right(pieces, span.start, key=start_of) - 1)
-    if first + 1 < len(pieces) and span.start >= sum(pieces[first][here::2]):
-        first += 1
-    last = max(first, bisect_right(pieces, span.end - 1, key=start_of) - 1)
+    first = bisect_right(pieces, span.start, key=lambda piece: sum(piece[here::2]))
+    first = min(first, len(pieces) - 1)
+    last = max(first, bisect_left(pieces, span.end, key=itemgetter(here)) - 1)
     begin, end = pieces[first], pieces[last]
     start = begin[there]
     if begin[2] == begin[3]:
@@ -404,8 +396,7 @@ def _converter() -> Any:
         def convert_td(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return str(super().convert_td(element, in_cell(text), parent_tags))
 
-        def convert_th(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-            return str(super().convert_th(element, in_cell(text), parent_tags))
+        convert_th = convert_td
 
         def convert_tr(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             table = element.find_parent("table")
@@ -588,5 +579,4 @@ def _fill(table: Tag) -> None:
 
 
 def _number(cell: Tag, name: str) -> int:
-    value = str(cell.get(name) or "")
-    return min(int(value), _MOST_COLUMNS) if re.fullmatch("[1-9][0-9]{0,3}", value) else 1
+    return max(1, min(_stated(cell, name, 1), _MOST_COLUMNS))
