@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -213,7 +213,7 @@ class Docx(Packed):
         styles = {
             style.get(f"{_W}styleId", ""): style for style in _elements(members, "styles", "style")
         }
-        hidden = {name for name in styles if _hides(name, styles)}
+        hidden = {name for name in styles if _hides(_with_bases(name, styles))}
         has_hidden = has_parts = False
         for name in filter(_PARTS.fullmatch, list(members)):
             root = xml_of(members[name])
@@ -285,18 +285,13 @@ def _with_bases(name: str, styles: Mapping[str, _Element]) -> Iterator[_Element]
         name = _value(styles[name], "w:basedOn")
 
 
-def _hides(name: str, styles: Mapping[str, _Element]) -> bool:
-    """Whether a style hides its text, itself or through the styles that it is based on."""
-    stated = map(_is_hidden, _with_bases(name, styles))
-    return next((is_hidden for is_hidden in stated if is_hidden is not None), False)
-
-
-def _is_hidden(element: _Element) -> bool | None:
-    """Whether an element says that its text is hidden; None where it says nothing."""
-    vanish = element.find("w:rPr/w:vanish", _SPACES)
-    if vanish is None:
-        return None
-    return vanish.get(f"{_W}val", "1") not in ("0", "false", "off")
+def _hides(elements: Iterable[_Element]) -> bool | None:
+    """Whether the first element that says something of it says that text is hidden; None where none does."""
+    for element in elements:
+        vanish = element.find("w:rPr/w:vanish", _SPACES)
+        if vanish is not None:
+            return vanish.get(f"{_W}val", "1") not in ("0", "false", "off")
+    return None
 
 
 _KEPT = (f"{_W}fldChar", f"{_W}instrText")  # fields begin and end in runs
@@ -320,7 +315,7 @@ def _drop_hidden(root: _Element, styles: set[str]) -> bool:
 
 
 def _is_run_hidden(run: _Element, paragraph: _Element, styles: set[str]) -> bool:
-    is_hidden = _is_hidden(run)
+    is_hidden = _hides([run])
     if is_hidden is not None:
         return is_hidden
     names = {_value(run, "w:rPr/w:rStyle"), _value(paragraph, "w:pPr/w:pStyle")}
@@ -400,17 +395,12 @@ def _unfold_tables(root: _Element) -> None:
 _LONGEST_HEADING = 120  # characters; a longer paragraph of an outline is a clause
 
 
-def _level(paragraph: _Element, styles: Mapping[str, _Element]) -> str:
-    """The level in the outline of a paragraph, or of the styles that it is based on."""
-    bases = _with_bases(_value(paragraph, "w:pPr/w:pStyle"), styles)
-    levels = (_value(element, "w:pPr/w:outlineLvl") for element in (paragraph, *bases))
-    return next(filter(None, levels), "")
-
-
 def _name_headings(root: _Element, styles: Mapping[str, _Element]) -> None:
     """Give paragraphs of styles that are based on a heading's, or of an outline, the style of a heading."""
     for paragraph in root.iter(f"{_W}p"):
-        level = _level(paragraph, styles)
+        bases = _with_bases(_value(paragraph, "w:pPr/w:pStyle"), styles)
+        levels = (_value(element, "w:pPr/w:outlineLvl") for element in (paragraph, *bases))
+        level = next(filter(None, levels), "")
         is_in_table = next(paragraph.iterancestors(f"{_W}tc"), None) is not None
         if is_in_table or len(text_of(paragraph)) > _LONGEST_HEADING:
             continue
