@@ -19,9 +19,8 @@ from chunkcore import DataError, compare, get_measure
 from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.plain import csv_cell, markdown_cell, page_text, script_json, terminal_text
 from chunkcore.report import html_report, question_csv, read_reports, tables, write_report
-from chunkcore.report.html import whole_percent
 from chunkcore.report.records import print_report
-from chunkcore.report.tables import difference_table, score_table, warnings
+from chunkcore.report.tables import difference_table, score_table, warnings, whole_percent
 from chunkcore.study.comparing import ReportPage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -150,10 +149,9 @@ def test_the_data_block_gives_every_question_with_its_evidence_and_shares(nasty)
         texts = [each.span.slice(nasty.benchmark.document(each.document_id).text) for each in query.evidence]
         assert [each[3] for each in shown["evidence"]] == [page_text(text) for text in texts]
     for row, shown in enumerate(data["questions"]):
-        assert shown["found"] == [
-            [[whole_percent(share) for share in report.found[k][row]] for report in nasty.reports]
-            for k in (5, 10, "min")
-        ]
+        for place, k in enumerate((5, 10, "min")):
+            shares = [(report.values(f"Recall@{k}")[row], *report.found[k][row]) for report in nasty.reports]
+            assert shown["found"][place] == [list(map(whole_percent, row)) for row in shares]
 
 
 def test_shares_of_another_order_of_questions_reach_the_right_question(plain):

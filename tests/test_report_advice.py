@@ -82,8 +82,8 @@ def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_r
 def test_what_is_surely_equal_needs_no_more_questions() -> None:
     scores = np.tile(HARD, 5)
     advice = advise(report("a", scores), report("b", scores))
-    equal = "all of the tied are within 2.0 points of each other (equivalent)."
-    assert lines(advice)["To settle it"] == f"Nothing between these: {equal}"
+    equal = "Nothing: any tied system is within 2.0 points of it (equivalent)."
+    assert lines(advice)["To settle it"] == equal
 
 
 def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
@@ -91,7 +91,7 @@ def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
         report("a", near(0.3, 1, 12)), report("b", near(0, 2, 12)), more_questions="chunkcore questions label 'my docs'"
     )
     assert few.lines[0][0] == "For now"
-    assert lines(few)["Next"] == "12 questions settle little: label 18 more at least, and compare again."
+    assert lines(few)["Next"] == "12 questions can settle little: label 18 more at least, and compare again."
     program, group, name, *arguments = shlex.split(few.command)
     command = typer.main.get_command(app).commands[group].commands[name]
     assert program == "chunkcore"
@@ -149,7 +149,7 @@ TIED = {
     "Avoid": D,
     "To settle it": f"960 to 960 more questions {MORE}",
 }
-CHANCE = "It has the best score; the tied are more than 2.0 points worse, though that may be chance."
+CHANCE = "It has the best score; any tied system is more than 2.0 points worse, though that may be chance."
 ALONE = {"Tied": f"b: {NO_GAP}", "Why this one": CHANCE, "To settle it": f"700 to 700 more questions {MORE}"}
 
 
@@ -203,7 +203,7 @@ def test_a_search_advises_its_winner_only_where_other_questions_show_a_gain(ques
         label = "For now" if questions < 30 else "Use"
     used = two[int(gain > 0)]
     expect = f"{used.name}: expect a Recall@5 of {100 * used.mean(RECALL):.1f} % on other questions."
-    few = [("Next", "29 questions settle little: label 1 more at least, tune again.")] * (questions < 30)
+    few = [("Next", "29 questions can settle little: label 1 more at least, tune again.")] * (questions < 30)
     assert advice.lines == ((label, expect), ("Why", tuning.verdict), *few)
     assert (advice.use, bool(advice.command)) == (used.name, questions < 30)
     assert used.system.chunker in advice.pasted["Python"]

@@ -88,10 +88,11 @@ def test_a_requirement_fails_where_all_of_the_interval_is_below_it(values, requi
 
 
 def test_the_interval_of_a_requirement_is_the_reports_own() -> None:
-    some = hits(22, 25)
-    low, high = compare([some]).intervals["mine"]
+    some = replace(hits(22, 25), documents=tuple("abcdefgh" * 4)[:25])
+    low, high = compare([some], by="question").intervals["mine"]
     shown = f"(95 % interval {100 * low:.1f} % to {100 * high:.1f} %, 25 questions)"
-    assert shown in check_requirement(some, "HitRate@5>=0.99").sentence
+    settings = StudySettings(by="question", requirements=("HitRate@5>=0.99",))
+    assert [shown in check.sentence for check in settings.checks([some])] == [True]
     dcg = report([0.5, 1.5] * 20, measure=get_measure("DCG", 5))
     assert "DCG@5 is 1.000 (95 % interval 0.8" in check_requirement(dcg, "DCG@5>=2").sentence
 

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no su
 needs_openai = pytest.mark.skipif(find_spec("openai") is None, reason="the package openai is not installed")
 
 BATCH = 256  # texts that a model is given at once: what a kill can cost
-WAITING = "chunkcore: stopping; calls under way are awaited and kept. Stop it again to end at once"
+WAITING = "chunkcore: stopping once what is under way is done; stop it again to end at once"
 
 
 class Program:

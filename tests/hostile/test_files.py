@@ -56,13 +56,14 @@ def test_nothing_is_written_through_a_link_that_nobody_named(name: str, tmp_path
     assert target.read_text() == "{}"
 
 
-def test_the_default_folder_of_a_report_is_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("command", "name"), [("compare", "chunkcore-report"), ("tune", "chunkcore-tuning")])
+def test_a_command_has_a_default_folder_which_is_no_link(command, name, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
-    Path("chunkcore-report").symlink_to("elsewhere")
-    with pytest.raises(DataError, match="chunkcore-report is a link"):
-        check_output(Path("chunkcore-report"))
-    check_output(tmp_path / "chunkcore-report")  # which was named
+    Path(name).symlink_to("elsewhere")
+    assert main([command, "-s", "recursive", "-r", "bm25"]) == 2
+    assert f"{name} is a link" in capsys.readouterr().err
+    check_output(tmp_path / name)  # which was named
 
 
 WRONG_SPANS = '[[0, 99999999999999999999]]|[[-1, 2]]|[[3, 2]]|[[0, 1e300]]|[[0]]|[["0", "1"]]|[0]'

@@ -142,7 +142,8 @@ Resamples = Annotated[
     int, _statistics(min=100, max=1_000_000, metavar="N", help="Resamples of the bootstrap.")
 ]
 Output = Annotated[Path, value("FOLDER", "Where results are written.", "--output", "-o")]
-REPORT = Path("chunkcore-report")  # where results are written by default
+# Where results are written by default: a search does not replace the report of a comparison.
+REPORT, TUNING = Path("chunkcore-report"), Path("chunkcore-tuning")
 
 
 @dataclass(frozen=True)
@@ -382,7 +383,7 @@ def check_output(output: Path) -> None:
     from chunkcore.report.html import require_jinja2
 
     require_jinja2()
-    if output == REPORT:  # the current folder may be a stranger's
+    if output in (REPORT, TUNING):  # the current folder may be a stranger's
         check_no_link(output)
     check_folder(output)
 

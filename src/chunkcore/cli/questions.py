@@ -196,7 +196,6 @@ def label(
         running.say(
             f"Mark evidence at {server.address}", f"Every click is saved in {output}. Ctrl-C ends."
         )
-        running.stop_at_once()
         try:
             with _opened(server.address) if browser else nullcontext():
                 server.serve_forever()

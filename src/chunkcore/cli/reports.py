@@ -248,7 +248,7 @@ def tune(
         ),
     ] = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
-    output: options.Output = options.REPORT,
+    output: options.Output = options.TUNING,
 ) -> None:
     """Try many chunkers, options and retrievers, and score the best on other questions.
 

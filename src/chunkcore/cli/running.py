@@ -88,9 +88,7 @@ def reporting() -> Progress:
 # ---- being stopped
 
 
-_WAITING = (
-    b"\nchunkcore: stopping; calls under way are awaited and kept. Stop it again to end at once\n"
-)
+_WAITING = b"\nchunkcore: stopping once what is under way is done; stop it again to end at once\n"
 
 
 class StoppedError(Exception):
@@ -129,12 +127,6 @@ class StopSignals:
         with suppress(OSError):  # standard error may be closed
             os.write(2, _WAITING)
         raise KeyboardInterrupt
-
-
-def stop_at_once() -> None:
-    """Ctrl-C says nothing of calls under way: a server has none."""
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError, counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.comparison import compare
+from chunkcore.evaluation.comparison import By, compare
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE
 from chunkcore.evaluation.results import Report, System
@@ -76,8 +76,9 @@ def check_requirement(
     *,
     resamples: int = 10_000,
     seed: int = 0,
+    by: By = "auto",
 ) -> Check:
-    """Check that a measure's mean is not significantly worse than required.
+    """Check that a measure's mean is not significantly worse than required; `by` as of `compare`.
 
     Raises `OptionError`: no such requirement, or the report lacks its measure.
 
@@ -93,7 +94,9 @@ def check_requirement(
             f"{report.name}: {required} was not checked, as {measure} is not defined here.",
             failed=False,
         )
-    low, high = compare([report], measure, resamples=resamples, seed=seed).intervals[report.name]
+    low, high = compare([report], measure, resamples=resamples, seed=seed, by=by).intervals[
+        report.name
+    ]
     count = int(np.count_nonzero(~np.isnan(report.values(measure))))
     score, lowest, highest, limit = (
         measure.show(value) + measure.suffix for value in (mean, low, high, required.bound)
@@ -122,8 +125,11 @@ def check_baseline(
     *,
     resamples: int = 10_000,
     seed: int = 0,
+    by: By = "auto",
 ) -> Check:
     """Check that a measure's mean is not significantly worse than in an earlier report; questions are paired by id.
+
+    `by` is as of `compare`.
 
     Raises:
         DataError: no question in common, or k = "min" counted by different rules.
@@ -139,7 +145,7 @@ def check_baseline(
     (True, False)
     """
     now, before = _paired(report, earlier, measure)
-    change = compare([now, before], measure, resamples=resamples, seed=seed).differences[0]
+    change = compare([now, before], measure, resamples=resamples, seed=seed, by=by).differences[0]
     if math.isnan(change.mean):
         unknown = f"the change of {measure} is not known, as it is not defined here"
         return Check(f"{report.name}: {unknown}.", failed=False)

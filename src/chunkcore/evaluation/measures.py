@@ -127,18 +127,16 @@ class Measure:
     def show(self, value: float, *, signed: bool = False) -> str:
         """A score (`signed`: a difference of scores) as reports show it; a dash for NaN.
 
-        >>> get_measure("Recall@5").show(0.125), get_measure("DCG@5").show(0.125, signed=True)
-        ('12.5', '+0.125')
+        >>> get_measure("Recall@5").show(0.125), get_measure("DCG@5").show(-0.0001, signed=True)
+        ('12.5', '+0.000')
         """
         if not math.isfinite(value):
             return "–"
         scaled, digits = value, 3
         if self.is_share:
             scaled, digits = 100 * value, 1
-        if signed:
-            return f"{scaled:+.{digits}f}"
-        shown = f"{scaled:.{digits}f}"
-        return shown if float(shown) else shown.removeprefix("-")
+        sign = "+" if signed else ""
+        return f"{round(scaled, digits) + 0.0:{sign}.{digits}f}"  # -0.0 becomes 0.0
 
 
 Measures = Iterable[Measure | str] | Measure | str | None

@@ -21,12 +21,12 @@ from chunkcore.evaluation.comparison import (
     rounded,
     unsettled_words,
 )
-from chunkcore.evaluation.measures import Depth, budget_of, describe_depth
+from chunkcore.evaluation.measures import Depth, budget_of, describe_depth, get_measure
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.evaluation.results import Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
-from chunkcore.report.tables import Table, model_tokens, numbers, percent, texts
+from chunkcore.report.tables import Table, model_tokens, numbers, texts, whole_percent
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.study.behind import HITS, UNITS, WORDS
@@ -338,7 +338,7 @@ class _Choice:
     def _reason(self) -> str:
         within = self.comparison.within
         if len(self._near) == 1:
-            far = f"the tied are more than {within} worse, though that may be chance"
+            far = f"any tied system is more than {within} worse, though that may be chance"
             return f"It has the best score; {far}." if self._tied else ""
         least = self._costs[self.use]
         dearest = max(self._costs[name] for name in self._near)
@@ -364,8 +364,7 @@ class _Choice:
         """How many documents and questions settle a tie; "" where nothing is known of it."""
         comparison = self.comparison
         if self._tied and all(self._gaps[name].equivalent for name in self._tied):
-            within = f"all of the tied are within {comparison.within} of each other"
-            return f"Nothing between these: {within} (equivalent)."
+            return f"Nothing: any tied system is within {comparison.within} of it (equivalent)."
         if not self._tied or comparison.questions_needed is None:
             return ""
         fewest, most = comparison.questions_needed
@@ -422,7 +421,9 @@ def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
 
 
 def _few(questions: int) -> str:
-    return f"{counted(questions, 'question')} settle little: label {FEW - questions} more at least"
+    return (
+        f"{counted(questions, 'question')} can settle little: label {FEW - questions} more at least"
+    )
 
 
 # ---- what it missed
@@ -436,7 +437,7 @@ class Missed(NamedTuple):
     """A question of which a system found little."""
 
     question: str
-    recall: float  # the share of its evidence that was found, 0 to 1
+    recall: float  # see `recall_of`
     evidence: str  # the piece of which least was found
     passage: str  # the first that overlaps that piece, else the first retrieved; "" for none
     marked: tuple[int, int] | None  # where that piece's part stands in `passage`
@@ -454,8 +455,8 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
         return []
     queries = {query.id: query for query in benchmark.queries}
     rows = []
-    for identity, shares in zip(report.query_ids, report.found.get(k, ()), strict=False):
-        recall, _, _ = mean_std(np.array(shares))
+    for number, shares in enumerate(report.found.get(k, ())):
+        recall, identity = recall_of(report, k, number), report.query_ids[number]
         if identity in queries and recall < 1:
             rows.append((recall, queries[identity], shares))
     rows.sort(key=itemgetter(0))
@@ -484,6 +485,16 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
     return missed
 
 
+def recall_of(report: Report, k: Depth, number: int) -> float:
+    """The share of a question's evidence found at k: its recall in tokens; the mean over its pieces if that is not
+    scored.
+    """
+    recall = get_measure("Recall", k)
+    if recall in report.scores:
+        return float(report.scores[recall][number])
+    return mean_std(np.array(report.found[k][number]))[0]
+
+
 def _preferred(names: Sequence[str], document_id: str, tokens: int) -> str:
     """Why evidence is not found of which no hit has a part; `names` are the hits' documents."""
     if not names:
@@ -491,7 +502,7 @@ def _preferred(names: Sequence[str], document_id: str, tokens: int) -> str:
     place = "other documents were preferred"
     if document_id in names:
         place = "another part of its document was preferred"
-    count = f"{len(names):,} passages ({tokens:,} tokens) retrieved"
+    count = f"{counted(len(names), 'passage')} ({counted(tokens, 'token')}) retrieved"
     return f"Outranked: it is not among the {count}; {place}."
 
 
@@ -565,7 +576,7 @@ def missed_table(missed: Sequence[Missed]) -> Table | None:
         return None
     columns = (
         texts("Question", [row.question for row in missed]),
-        numbers("Found, %", [percent(row.recall, 0) for row in missed]),
+        numbers("Found, %", [str(whole_percent(row.recall)) for row in missed]),
         texts("Why", [row.reason for row in missed]),
         texts("Evidence", [row.evidence for row in missed]),
         texts("Best passage", [row.passage or "none was retrieved" for row in missed]),

@@ -20,7 +20,8 @@ from chunkcore.files import installed_version
 from chunkcore.lazy import needed
 from chunkcore.plain import html_text, page_text, plain, script_json
 from chunkcore.report import plots, tables
-from chunkcore.report.advice import Advice, missed_by
+from chunkcore.report.advice import Advice, missed_by, recall_of
+from chunkcore.report.tables import whole_percent
 from chunkcore.report.viewer import viewer
 from chunkcore.study.comparing import ReportPage
 
@@ -67,7 +68,12 @@ def template(
         finalize=lambda value: markup(escape(value)) if type(value) is str else value,
         loader=FunctionLoader(assets),
     )
-    environment.filters |= {"headings": _headings, "breakable": _breakable, "fenced": _fenced}
+    environment.filters |= {
+        "headings": _headings,
+        "breakable": _breakable,
+        "fenced": _fenced,
+        "whole_percent": whole_percent,
+    }
     return environment.get_template(name)
 
 
@@ -203,29 +209,14 @@ def _evidence(
 
 
 def _found(reports: Sequence[Report], k: Depth, number: int | None) -> list[list[int | None]]:
-    """Of each system, the share found of each piece of a question's evidence, in percent."""
+    """Of each system, the share found of a question's evidence and of each piece of it, in percent."""
     found = []
     for report in reports:
-        shares: Sequence[float] = ()
+        shares: Sequence[float] = (math.nan,)
         if number is not None and k in report.found:
-            shares = report.found[k][number]
+            shares = (recall_of(report, k, number), *report.found[k][number])
         found.append(list(map(whole_percent, shares)))
     return found
-
-
-def whole_percent(share: float) -> int | None:
-    """A share as whole percent; only exact 0 and 1 become 0 and 100. None for NaN.
-
-    >>> whole_percent(0.001), whole_percent(0.999), whole_percent(1.0), whole_percent(math.nan)
-    (1, 99, 100, None)
-    """
-    if math.isnan(share):
-        return None
-    if share <= 0:
-        return 0
-    if share >= 1:
-        return 100
-    return min(99, max(1, round(100 * share)))
 
 
 def _meanings(page: ReportPage) -> dict[str, str]:

@@ -120,18 +120,8 @@ const cell = (index, share, tag = "span") => {
 };
 const strip = (shares) => element("span", "strip", ...shares.map((share, index) => cell(index, share)));
 
-// A question's share under each system: the mean over its excerpts, weighted by their length.
-const summary = (question, at) => {
-  const lengths = question.evidence.map(([, start, end]) => end - start);
-  const whole = lengths.reduce((sum, length) => sum + length, 0);
-  return question.found[at].map((shares) => {
-    if (!shares.length || !whole || shares.includes(null)) return null;
-    if (shares.every((share) => share === 100)) return 100;
-    if (shares.every((share) => share === 0)) return 0;
-    const mean = shares.reduce((sum, share, index) => sum + share * lengths[index], 0) / whole;
-    return Math.min(99, Math.max(1, Math.round(mean)));
-  });
-};
+// A question's share under each system; those of its excerpts follow it.
+const summary = (question, at) => question.found[at].map(([share]) => share);
 
 // The arrow keys walk among these elements, Home and End to its ends.
 const walkable = (list, selector) => {

@@ -16,7 +16,7 @@ const questionList = (() => {
       }
       const quote = element("blockquote", "", excerpt);
       quote.dir = "auto";
-      made.append(place, quote, strip(question.found[at].map((shares) => (number < shares.length ? shares[number] : null))));
+      made.append(place, quote, strip(question.found[at].map(([, ...shares]) => shares[number] ?? null)));
     });
     made.append(element("p", "place", question.collection ? `${question.id}, ${question.collection}` : question.id));
     return made;

@@ -86,6 +86,18 @@ def percent(value: float, digits: int = 1) -> str:
     return f"{100 * value:.{digits}f}" if math.isfinite(value) else MISSING
 
 
+def whole_percent(share: float) -> int | None:
+    """A share as whole percent; only exact 0 and 1 become 0 and 100. None for NaN.
+
+    >>> whole_percent(0.001), whole_percent(0.999), whole_percent(1.0), whole_percent(math.nan)
+    (1, 99, 100, None)
+    """
+    if math.isnan(share):
+        return None
+    percent = round(100 * share)
+    return min(99, max(1, percent)) if 0 < share < 1 else percent
+
+
 def signed(value: float) -> str:
     """A difference in points, always with its sign.
 

@@ -265,7 +265,7 @@ class StudySettings:
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""
         asked_for = [report for report in reports if not report.system.behind]
-        drawn = {"resamples": self.resamples, "seed": self.seed}
+        drawn: dict[str, Any] = {"resamples": self.resamples, "seed": self.seed, "by": self.by}
         checks = []
         for requirement in self.required:
             checks += [check_requirement(report, requirement, **drawn) for report in asked_for]
