@@ -364,7 +364,7 @@ def test_texts_beside_that_of_an_office_file_are_told(tmp_path):
 
 
 APART = {  # members of Office files, as newer programs write them
-    "xl/charts/chartEx1.xml": ("titles of charts", "<x><title><rich><t>Costs</t></rich></title><t>2026</t></x>"),
+    "ppt/charts/chartEx1.xml": ("titles of charts", "<x><title><rich><t>Costs</t></rich></title><t>2026</t></x>"),
     "xl/threadedComments/t1.xml": ("comments", "<x><threadedComment><text>Costs</text></threadedComment></x>"),
     "xl/comments1.xml": ("", "<x><comment><text><t>[Threaded comment] Costs</t></text></comment></x>"),
     "ppt/comments/modernComment_1.xml": ("comments", "<x><cm><txBody><t>Costs</t></txBody></cm></x>"),
@@ -461,21 +461,24 @@ def test_a_slide_shows_its_shapes_from_top_to_bottom(tmp_path):
     slide.shapes._spTree.append(newer)
     cells = slide.shapes.add_table(1, 2, 0, 6 * 10**6, 9, 9).table
     cells.cell(0, 0).text, cells.cell(0, 1).text = "a|b", "c"
-    points = data.XyChartData()
+    points = data.XyChartData(number_format="d.m.yy")
     series = points.add_series("Heat")
-    series.add_data_point(3, 4)
-    series.add_data_point(5, 6)
+    list(map(series.add_data_point, (45292, 45294), (45293, 45295)))
     kinds = pptx.enum.chart.XL_CHART_TYPE
-    slide.shapes.add_chart(kinds.XY_SCATTER, 0, 7 * 10**6, 9, 9, points)
-    bars = data.CategoryChartData()
-    bars.categories = ["East", "West"]
+    chart = slide.shapes.add_chart(kinds.XY_SCATTER, 0, 7 * 10**6, 9, 9, points).chart
+    for place in (chart.chart_title, chart.value_axis.axis_title):
+        place.text_frame.text = "Heat"
+    bars = data.CategoryChartData(number_format="0%")
+    for kind in ("East", "West"):
+        bars.add_category(kind).add_sub_category("tea")
     bars.add_series("One", (1, None))
     bars.add_series("Two", (None, 4))
     slide.shapes.add_chart(kinds.COLUMN_CLUSTERED, 0, 8 * 10**6, 9, 9, bars)
     slides.save(tmp_path / "a.pptx")
     table = "| a\\|b | c |\n| --- | --- |"
-    heat = "### Chart\n\n| Category | Heat |\n| --- | --- |\n| 3 | 4 |\n| 5 | 6 |"
-    both = "### Chart\n\n| Category | One | Two |\n| --- | --- | --- |\n| East | 1 |\n| West |  | 4 |"
+    days = "| 2024-01-01 | 2024-01-02 |\n| 2024-01-03 | 2024-01-04 |"
+    heat = f"### Chart: Heat: Heat\n\n| Category | Heat |\n| --- | --- |\n{days}"
+    both = "### Chart\n\n| Category | One | Two |\n| --- | --- | --- |\n| East tea | 100% |\n| West tea |  | 400% |"
     texts = "# Of tea\nnewer\nSum: ~~old~~$r+1$\nin a group", table, heat, both, "end <!-- Slide number: 7 -->\nline"
     assert document_of(tmp_path / "a.pptx").text == "\n\n".join(texts)
 
@@ -544,12 +547,12 @@ def test_a_formula_that_gives_nothing_is_empty_and_texts_of_several_fonts_are_re
     [
         (0.07, "0.0%", "7%"), (5, r"0\%", "5 %"), (12, r"0\-0", "1-2"), (3, '"No 0"" "0', "No 0 3"),
         (0.5, "0%_)", "50%"), (-0.5, "0%;[Red]-0%", "-50%"), (7, "000", "007"), (True, "General", "True"),
-        (12.5, '[$€-407] #,##0.00', "€12.5"), (12.5, '_-* #,##0.00 [$€-407]_-', "12.5 €"), (5, "[Blue]0 [$-409]", "5"),
+        (12.5, '[$€-407] #,##0.00', "€ 12.5"), (12.5, '_-* #,##0.00 [$€-407]_-', "12.5 €"), (5, "[Blue]0 [$-409]", "5"),
         (1_200_000, '0.0,,"M"', "1200000"), (3, '"Part "0', "Part 3"), (2021, "General", "2021"), ("007", "@", "007"),
         (datetime(2024, 3, 5), "d.m.yy", "2024-03-05"), (datetime(2024, 3, 5), "d.m.yy hh:mm", "2024-03-05 00:00:00"),
         (timedelta(hours=30, minutes=5), "[h]:mm", "30:05:00"), (7, "0", "7"),
         (timedelta(minutes=-30), "[h]:mm", "-0:30:00"), (0, '0;0;"nil"', "nil"), (-2, '"$"0', "-$2"),
-        (3, '0;0;"nil"', "3"),
+        (3, '0;0;"nil"', "3"), (0.1 + 0.2, "General", "0.3"), (7.000000000000001, "0.0", "7"), (5, '"CHF" 0', "CHF 5"),
         (-2, r'_("$"* #,##0_);_("$"* \(#,##0\);"-"??_)', "-$2"), (12345678, "000-00-0000", "012-34-5678"),
         (5, 'General" kg"', "5 kg"), (-7, "000", "-007"), (5551234567, "(000) 000-0000", "(555) 123-4567"),
         (7, "##-##", "7"), (5, "[>4]0-0", "5"), (2.5, "00-00", "2.5"),

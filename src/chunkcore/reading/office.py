@@ -109,7 +109,7 @@ _APART = {
         r"(?:word|xl)/comments\d*|(?:xl|ppt)/(?:threadedC|c)omments/.*",
         "comment threadedComment cm",
     ),
-    "titles of charts": (r"(?:word|xl)/charts/chart(?:Ex)?\d*", "title"),
+    "titles of charts": (r"(?:word|xl)/charts/chart\d*|(?:word|xl|ppt)/charts/chartEx\d*", "title"),
     "text boxes": (r"xl/drawings/drawing\d*", "txBody"),
     "diagrams": (r"(?:word|xl|ppt)/diagrams/data\d*", "pt"),
 }

@@ -138,7 +138,7 @@ def _filled(row: Sequence[str]) -> list[int]:
 
 
 # What a format shows as it stands; [$€-407] has a locale, too.
-_LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([€$£¥])')
+_LITERAL = re.compile(r'"([^"]*)"|\\(.)|\[\$([^\]-]*)[^\]]*\]|([ €$£¥])')
 _UNSEEN = re.compile(r"\[[A-Za-z]\w{2,}\]|[_*].")  # colours, and the width of a sign
 
 
@@ -158,6 +158,9 @@ def formatted(value: object, number_format: str) -> str:
         return value.date().isoformat()
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
+    if isinstance(value, float):
+        value = float(f"{value:.15g}")  # as many digits as Excel has
+        value = int(value) if value.is_integer() else value
     if number_format == "General" or re.search(r"\[[<>=]", number_format):  # a condition
         return str(value)
     return _number(value, number_format)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from io import BytesIO
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from chunkcore.lazy import needed
 from chunkcore.reading.base import listed, readers
 from chunkcore.reading.office import COMPATIBLE, MATH, Packed, mend_equation, text_of, xml_of
-from chunkcore.reading.sheets import table
+from chunkcore.reading.sheets import formatted, table
 from chunkcore.reading.visible import in_font
 from chunkcore.text import Document, Mark, Span
 
@@ -122,9 +122,9 @@ _CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 
 
 def _chart(root: _Element) -> str:
-    """A chart as a heading and the table of its data."""
+    """A chart as a heading with its title and those of its axes, and the table of its data."""
     titles = map(text_of, root.iter(f"{_CHART}title"))
-    heading = ": ".join(["### Chart", *filter(None, islice(titles, 1))])
+    heading = ": ".join(["### Chart", *filter(None, titles)])
     names = ["Category"]
     rows: dict[tuple[int, str], dict[int, str]] = {}  # by place and category; values by column
     for column, series in enumerate(root.iter(f"{_CHART}ser"), start=1):
@@ -140,9 +140,31 @@ def _chart(root: _Element) -> str:
 
 
 def _points(series: _Element, *names: str) -> dict[int, str]:
-    """The points of a series that stand in the first of these elements that it has, by their places."""
+    """The points of a series that stand in one of these elements, by their places, each after its groups."""
     points: dict[int, str] = {}
     for name in names:
-        for point in series.iterfind(f"{_CHART}{name}//{_CHART}pt"):
-            points.setdefault(int(point.get("idx", "0")), point.findtext(f"{_CHART}v") or "")
+        for level in dict.fromkeys(series.iterfind(f"{_CHART}{name}//{_CHART}pt/..")):
+            form = level.findtext(f"{_CHART}formatCode")
+            values = {
+                int(point.get("idx", "0")): _shown(point.findtext(f"{_CHART}v") or "", form)
+                for point in level.iterfind(f"{_CHART}pt")
+            }
+            group = ""  # goes on where none begins
+            for place in sorted(points):
+                group = values.get(place, group)
+                values[place] = f"{group} {points[place]}"
+            points = values
     return points
+
+
+def _shown(value: str, number_format: str | None) -> str:
+    """A point as its format, which texts have not, shows it."""
+    numbers = needed("openpyxl.styles.numbers", "office", "read PPTX")
+    dates = needed("openpyxl.utils.datetime", "office", "read PPTX")
+    if number_format is None:
+        return value
+    is_date = numbers.is_date_format(number_format)
+    with suppress(ValueError):
+        number = float(value)
+        return formatted(dates.from_excel(number) if is_date else number, number_format)
+    return value
