@@ -219,8 +219,10 @@ def test_other_languages_are_cut_at_blank_lines_before_what_is_not_indented() ->
 
 
 RECORDS = {  # texts with records, each of which fits
-    "a.json": ('[{{"name": 0, "list": [1, "]"]}}, {} ]', '{{"name": {}, "list": [1, "]"]}}', ", "),
+    "a.json": ('// a "tea\n[/* ] */{{"name": 0, "list": [1, "]"]}}, {} ]', '{{"name": {}, "list": [1, "]"]}}', ", "),
     "b.json": ('{{\n  "teas": [\n{}\n  ]\n}}', '    {{\n      "name": {},\n      "heat": 3\n    }}', ",\n"),
+    "a.bib": ("{}", "@book{{tea{},\n  title = {{Of tea. It is hot. It is sweet}},\n}}", "\n\n"),
+    "a.f90": ("module tea\n{}end\n", "  ! Pours. Hot.\n  function pour{}()\n    b = a\n  end function\n", "\n"),
     "a.yaml": ("teas:\n{}\n", "- name: {}\n  heat: 3", "\n"),
     "b.yaml": ("{}", "---\nname: {}\n\nlist:\n  - heat: 3", "\n"),
     "a.toml": ("title = 1\n{}\n", "# about\n[[tea]]\nname = {}\n\nheat = 3", "\n"),

@@ -269,7 +269,7 @@ def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:
         ("<dialog>no</dialog>Tea<dialog open>hot</dialog>", "Tea hot"),
         ("<p xmlns='http://www.w3.org/1999/xhtml'><script src='x'/>Tea", "Tea"),
         ("a<div style='color: red; DISPLAY : none'><div>no</div>no</div>b", "a b"),
-        ("a<p style='visibility:hidden'>no</p>b<p class=hidden>c", "a b c"),
+        ("a<p style='visibility:hidden'>no</p>b<p class=hidden>c<p role=tabpanel hidden>d</p>", "a b c d"),
         ("<ruby>茶<rp>(</rp><rt>cha</rt><rp>)</rp></ruby>", "茶 cha"),
         ("<!-- <p hidden> -->a<input hidden>b<script>'<p hidden>'</script>c", "a b c"),
     ],

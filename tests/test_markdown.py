@@ -137,6 +137,9 @@ CUTS: dict[str, list[tuple[str, dict[str, Any], list[str]]]] = {
     "what opens a part stays with it": [
         ("One two.\n\n::: {.a}\n\nThree four.\n\n:::", {"size": 4}, ["One two.", "::: {.a}\n\nThree four.", ":::"]),
         ("One two.\n\n<Tabs>\n\nThree four.", {"size": 3}, ["One two.", "<Tabs>\n\nThree four."]),
+        ("One.\n\n??? tip\n\n    Three four.", {"size": 4}, ["One.", "??? tip\n\n    Three four."]),
+        ("One.\n\n<details>\n<summary>A</summary>\n\nThree four.", {"size": 4},
+         ["One.", "<details>\n<summary>A</summary>\n\nThree four."]),
         ("One two.\n\n<Tab/>\n\nThree four.", {"size": 3}, ["One two.\n\n<Tab/>", "Three four."]),
     ],
     "a small chunk takes parts of the next block, or joins across the weaker cut": [

@@ -35,7 +35,7 @@ def test_rows_are_those_of_pythons_reader(text: str) -> None:
 
 def test_marks_that_are_never_closed_and_those_of_tab_separated_values_are_text() -> None:
     assert len(table_blocks('id,note\n1,"open\n2,nut\n3,rod\n')) == 4
-    assert len(table_blocks('id\tnote\n1\t"open\n2\tnut" and\n')) == 3
+    assert len(table_blocks('id\tnote\n1\t"open\n2\tnut" and\n3\t"two\nlines"\n')) == 4
 
 
 @given(st.text('a,;"\t\r\n #=', max_size=60))

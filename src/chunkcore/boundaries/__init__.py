@@ -89,7 +89,10 @@ def table_blocks(text: str) -> list[Block]:
 
 _SAMPLE = 50  # rows that say how a table is written
 _ABOVE_HEADER = ("sep=", "# ")
-_DELIMITERS = "\t;|,"
+_DELIMITERS = "\t;|,^~"
+# In TSV a quotation mark is a character, but around a field with line ends and no tab.
+_TSV_FIELD = r'(?:"[^"\t]*(?:""[^"\t]*)*"(?=[\t\r\n]|\Z)|[^\t\r\n]*)'
+_TSV_ROW = re.compile(rf"(?:{_TSV_FIELD}\t)*{_TSV_FIELD}(?:\r\n?|\n|\Z)")
 _QUOTED = re.compile(f'(?<![^\\n\\r{_DELIMITERS}])"(?:[^"]|"")*"')
 
 
@@ -107,10 +110,13 @@ def _delimiter(text: str) -> str:
 
 def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
     """Where each row but the last ends, and the number of fields of each row; 1 of titles among the first rows."""
-    ends = [line.end() for line in _LINE.finditer(text) if line.end() > line.start()]
-    pieces = [text[start:end] for start, end in pairwise([0, *ends])]
-    # In TSV a quotation mark is a character.
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if delimiter == "\t" else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
+    line = _LINE
+    if delimiter == "\t":
+        quoting = csv.QUOTE_NONE
+        line = _TSV_ROW
+    ends = [row.end() for row in line.finditer(text) if row[0]]
+    pieces = [" ".join(text[start:end].splitlines()) for start, end in pairwise([0, *ends])]
     # The line end more is a row of its own, unless a mark is open.
     reader = csv.reader([*pieces, "\n"], delimiter=delimiter, quoting=quoting)
     cuts: list[int] = []

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 _JSON = re.compile(
-    r'"(?:[^"\\]|\\.)*(?:"|\Z)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<part>,)', re.DOTALL
+    r'"(?:[^"\\]|\\.)*(?:"|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<part>,)',
+    re.DOTALL,
 )
 _XML = re.compile(
     r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[?!][^>]*>"
@@ -36,7 +37,7 @@ _WITH_SECTIONS = ("toml", "ini")
 _YAML_DOCUMENT = re.compile(r"^---(?!\S)", re.MULTILINE)
 _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
 # Comments and annotations.
-_LEADS = re.compile(r"//|/\*|\*/|\* |--|;|#[\s!']|@\w[^;{]*$|\[[^\]]*\]$")
+_LEADS = re.compile(r"//|/\*|\*/|\* |--|;|[!']\s|#[\s!']|@\w[^;{]*$|\[[^\]]*\]$")
 _CLOSES = re.compile(
     r"[\])}]|</|(?:end|fi|done|esac|else|elif|elsif|except|catch|finally|rescue|ensure)\b"
 )
@@ -314,15 +315,16 @@ def load_grammar(language: str) -> Language:
 
 # Languages with their file endings. A language without a grammar above is cut at blank lines and lines.
 _ENDINGS = """
-    bash bash sh zsh | c c | clojure clj cljs | cpp cc cpp cxx c++ h hh hpp hxx ipp | csharp cs | css css less scss
-    cobol cbl cob | dart dart | dockerfile dockerfile | fortran f90 f95 | graphql gql graphql
-    elixir ex exs | erlang erl | fsharp fs | go go | groovy gradle groovy | haskell hs
+    assembly asm s | bash bash sh zsh | bibtex bib | c c | clojure clj cljs | cmake cmake | csharp cs
+    cpp cc cpp cxx c++ h hh hpp hxx ipp | css css less scss | cobol cbl cob | dart dart | diff diff patch
+    dockerfile dockerfile | fortran f90 f95 | graphql gql graphql
+    elixir ex exs | erlang erl | fsharp fs | go go | gettext po pot | groovy gradle groovy | haskell hs
     ini cfg conf env ini properties
     java java | javascript cjs js jsx mjs | json geojson json jsonl ndjson | julia jl | kotlin kt kts | lua lua
-    makefile makefile mk | matlab m | nim nim | objectivec mm | ocaml ml mli | pascal pas | perl pl pm
+    makefile makefile mk | matlab m | nim nim | nix nix | objectivec mm | ocaml ml mli | pascal pas | perl pl pm
     php php | powershell ps1 | protobuf proto
-    python py pyi pyw | r r | ruby rb | rust rs | scala scala | sql sql | swift swift
-    terraform hcl tf | toml toml | tsx tsx | typescript cts mts ts | vue vue
+    python py pyi pyw | r r | ruby rb | rust rs | scala scala | solidity sol | sql sql | svelte svelte | swift swift
+    terraform hcl tf | toml toml | tsx tsx | typescript cts mts ts | vb bas vb vbs | vue vue
     xml atom jats nxml opml rss svg tei xml xsd xslt | yaml yaml yml
     zig zig"""
 LANGUAGE_OF_ENDING = {

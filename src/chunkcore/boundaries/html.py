@@ -366,6 +366,8 @@ def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
     They show no <rp> where they know <ruby>, and no dialog before it is opened.
     """
     is_closed = name == "dialog" and "open" not in attributes
+    if attributes.get("role") == "tabpanel":  # a click shows it
+        return False
     if name == "rp" or is_closed or "hidden" in attributes:
         return True
     classes, style = (str(attributes.get(key) or "") for key in ("class", "style"))

@@ -30,8 +30,9 @@ _HTML_HEADING = re.compile(r"\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*", re.IGNORECASE 
 _TAG = re.compile("<[^<>]*>")
 # Of a heading, as in "Tea {#tea .green}".
 _ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$")
-# A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, or one in bold.
+# A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, a box of MkDocs, or one in bold.
 _OPENS = re.compile(
+    r"[ \t]*<details[^<>]*>\s*<summary[^<>]*>[^\n]*|[ \t]*(?:!!!|\?{3}\+?|===)[ \t][^\n]+|"
     r"[ \t]*(?:<[A-Za-z][^<>\n]*(?<!/)>|:{3,}[ \t]*[{\w][^\n]*|\*\*[^*\n]+\*\*:?|__[^_\n]+__:?)"
 )
 _MATH = {"$$": "$$", "\\[": "\\]"}
