@@ -76,17 +76,7 @@ def check_wanted() -> None:
 
 
 _LENGTH = 8  # bytes that state the length of a block
-_PACKAGE = Path(__file__).resolve().parents[1]
-
-
-def python_path() -> list[str]:
-    """The folders from which this process imports, less the current one; the package's own folder is always there."""
-    current = ""
-    with suppress(OSError):  # the folder is gone
-        current = _normal(os.getcwd())  # noqa: PTH109
-    folders = [folder for folder in sys.path if folder and _normal(folder) != current]
-    package = str(_PACKAGE)
-    return folders if package in folders else [*folders, package]
+_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 
 def _normal(folder: str) -> str:
@@ -94,7 +84,8 @@ def _normal(folder: str) -> str:
 
 
 def python_command(source: str, *arguments: object) -> list[str]:
-    """The command of a process that runs Python source, with `python_path` and ``sys.argv[1:]`` as given.
+    """The command of a process that runs Python source with ``sys.argv[1:]`` as given. It imports from the folders of
+    this process, less the current one, and from the package's.
 
     >>> subprocess.run(python_command("import sys; print(sys.argv[1:])", 7), capture_output=True).stdout.split()
     [b"['7']"]
@@ -106,13 +97,16 @@ def python_command(source: str, *arguments: object) -> list[str]:
         f"utf8={sys.flags.utf8_mode}",
         *(f"-W{rule}" for rule in sys.warnoptions),
     ]
-    path = os.pathsep.join(python_path())
+    current = ""
+    with suppress(OSError):  # the folder is gone
+        current = _normal(os.getcwd())  # noqa: PTH109
+    folders = [folder for folder in sys.path if folder and _normal(folder) != current]
+    path = os.pathsep.join(dict.fromkeys([*folders, _PACKAGE]))
     return [sys.executable, *options, "-c", begin + source, path, *map(str, arguments)]
 
 
-def process_folder() -> str:
-    """The folder in which processes start: Python's own, where no stranger's file lies and nothing is written."""
-    return sys.base_prefix
+# Python's own folder, where no stranger's file lies and nothing is written.
+PROCESS_FOLDER = sys.base_prefix
 
 
 class Worker:
@@ -136,7 +130,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            cwd=process_folder(),
+            cwd=PROCESS_FOLDER,
             env={**os.environ, **(environment or {})},
             start_new_session=True,
         )

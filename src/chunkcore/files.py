@@ -61,13 +61,6 @@ def _system_devices() -> frozenset[int]:
     return frozenset(devices - {os.stat(os.path.abspath(os.sep)).st_dev})  # noqa: PTH100, PTH116
 
 
-def _target(link: Path, inside: Path) -> Path:
-    target = Path(os.path.realpath(link))
-    if not target.is_relative_to(os.path.realpath(inside)):
-        raise UnreadError(link, _OUTSIDE)
-    return target
-
-
 def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) -> BinaryIO:
     """A regular file, opened for reading and judged by what was opened; with `pipes` a pipe, too.
 
@@ -77,7 +70,9 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
         OSError: it cannot be opened.
     """
     if inside is not None and os.path.islink(path):  # noqa: PTH114  # Path's is slower, and there may be millions
-        path = _target(path, inside)
+        link, path = path, Path(os.path.realpath(path))
+        if not path.is_relative_to(os.path.realpath(inside)):
+            raise UnreadError(link, _OUTSIDE)
     is_pipe = pipes and path.is_fifo()
     flags = _WAITING
     if not is_pipe:
@@ -92,14 +87,10 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     if is_pipe or (stat.S_ISREG(state.st_mode) and state.st_dev not in _system_devices()):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    raise _no_file(path, state.st_mode)
-
-
-def _no_file(path: Path, mode: int) -> Exception:
-    if stat.S_ISDIR(mode):
-        return IsADirectoryError(errno.EISDIR, "is a folder", str(path))
-    kind = "pipe" if stat.S_ISFIFO(mode) else "device"
-    return DataError(f"{path} is a {kind}: {_REGULAR}")
+    if stat.S_ISDIR(state.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+    kind = "pipe" if stat.S_ISFIFO(state.st_mode) else "device"
+    raise DataError(f"{path} is a {kind}: {_REGULAR}")
 
 
 _WAITING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -190,7 +181,14 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
 
     Raises `DataError`: a column is missing, a row is longer than the header, the file is no CSV; or as `text_lines`.
     """
-    reader = _csv_reader(path)
+    # Lines keep their newlines, so that line feeds inside quotes survive.
+    lines = (line for _, line in text_lines(path))
+    first = next(lines, "")
+    sign, quoting = next((sign for sign in ",;\t" if sign in first), ","), csv.QUOTE_MINIMAL
+    if path.suffix.lower() == ".tsv":
+        sign, quoting = "\t", csv.QUOTE_NONE
+    rows = chain([first], lines)
+    reader = csv.DictReader(rows, delimiter=sign, quoting=quoting, strict=True)
     try:
         header = reader.fieldnames or []
         missing = [column for column in columns if column not in header]
@@ -208,17 +206,6 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
             yield reader.line_num, row
     except csv.Error as error:
         raise DataError(f"{path}, line {reader.reader.line_num}: not CSV ({error})") from error
-
-
-def _csv_reader(path: Path) -> Any:
-    # Lines keep their newlines, so that line feeds inside quotes survive.
-    lines = (line for _, line in text_lines(path))
-    first = next(lines, "")
-    rows = chain([first], lines)
-    if path.suffix.lower() == ".tsv":
-        return csv.DictReader(rows, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
-    sign = next((sign for sign in ",;\t" if sign in first), ",")
-    return csv.DictReader(rows, delimiter=sign, strict=True)
 
 
 def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
@@ -368,21 +355,18 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
         for folder in folders:
             locks.enter_context(locked_folder(folder))
         for folder in folders:
-            written = {path: data for path, data in places.items() if path.parent == folder}
-            _write_checksums(folder / CHECKSUMS, written)
+            place = folder / CHECKSUMS
+            check_no_link(place)
+            try:
+                checksums = dict(read_json(place))
+            except (TypeError, ValueError):  # there is none, or it is damaged
+                checksums = {}
+            for path, data in places.items():
+                if path.parent == folder:
+                    accepted = [data, path.read_bytes()] if path.is_file() else [data]
+                    checksums[path.name] = list(map(digest, accepted))
+            write_text(place, json.dumps(checksums) + "\n")
         write_files({path: [data] for path, data in places.items()})
-
-
-def _write_checksums(place: Path, contents: Mapping[Path, bytes]) -> None:
-    check_no_link(place)
-    try:
-        checksums = dict(read_json(place))
-    except (DataError, TypeError, ValueError):  # there is none, or it is damaged
-        checksums = {}
-    for path, data in contents.items():
-        accepted = [data, path.read_bytes()] if path.is_file() else [data]
-        checksums[path.name] = list(map(digest, accepted))
-    write_text(place, json.dumps(checksums) + "\n")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import MISSING, fields
 from functools import lru_cache, wraps
@@ -49,7 +49,12 @@ def check_option_names(owner: str, options: Iterable[str], names: Iterable[str])
         return
     expected = "it has none"
     if names:
-        hint = suggestion(unknown[:3], names, _hints_of_guesses(names))
+        hints = {}
+        for guess, meant in guesses.OPTIONS.items():
+            there = [option for option in meant.split() if option in names]
+            if there:
+                hints[guess] = repr(there[0])
+        hint = suggestion(unknown[:3], names, hints)
         expected = f"expected some of {', '.join(names)}{hint}"
     listed = ", ".join(map(echo, unknown[:3]))
     raise OptionError(f"{owner} has no option {listed}: {expected}")
@@ -75,8 +80,7 @@ def suggesting(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     async def wait(*arguments: Any, **options: Any) -> Any:
-        _check_call(function, shape, len(arguments), options)
-        return await cast("Any", function)(*arguments, **options)
+        return await cast("Any", call)(*arguments, **options)
 
     # Frameworks ask whether a function is asynchronous.
     wrapper: Any = wait if iscoroutinefunction(function) else call
@@ -115,16 +119,6 @@ def _check_call(
     if count > len(by_place):
         listed = ", ".join(f"{name}=" for name in by_name)
         raise OptionError(f"{owner}: too many arguments without a name; these have one: {listed}")
-
-
-def _hints_of_guesses(names: Collection[str]) -> dict[str, str]:
-    """The option among `names` that each guess means, as an error quotes it."""
-    hints = {}
-    for guess, options in guesses.OPTIONS.items():
-        meant = [option for option in options.split() if option in names]
-        if meant:
-            hints[guess] = repr(meant[0])
-    return hints
 
 
 # Of the numbers in options. Larger ones overflow in arrays of 64 bits.
@@ -170,17 +164,14 @@ def check_option(cls: type, name: str, value: Any) -> Any:
     try:
         return _checked(value, hint)
     except _WrongTypeError:
-        limit = f" of at most {LARGEST}" if _is_large(value) else ""
+        is_large = isinstance(value, Real) and abs(cast(Any, value)) > LARGEST
+        limit = f" of at most {LARGEST}" if is_large else ""
         # A chunker's name, or a retriever's kind: its name is an instance property.
         named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
         called = next((label for label in named if isinstance(label, str) and label), cls.__name__)
         raise OptionError(
             f"{called}: {name} is {described(hint)}{limit}; got {echo(value)}"
         ) from None
-
-
-def _is_large(value: Any) -> bool:
-    return isinstance(value, Real) and abs(cast(Any, value)) > LARGEST
 
 
 def check_number(
@@ -245,7 +236,10 @@ def _checked(value: Any, hint: Any) -> Any:
         return value
     kind, parts = get_origin(hint) or hint, get_args(hint)
     if kind in (Union, types.UnionType):
-        return _any_of(value, parts)
+        for choice in parts:
+            with suppress(_WrongTypeError):
+                return _checked(value, choice)
+        raise _WrongTypeError
     if kind is tuple:
         return _checked_items(value, parts)
     if hint in (int, float):
@@ -257,13 +251,6 @@ def _checked(value: Any, hint: Any) -> Any:
     if not is_right:
         raise _WrongTypeError
     return str(value) if hint is str else value
-
-
-def _any_of(value: Any, choices: Iterable[Any]) -> Any:
-    for choice in choices:
-        with suppress(_WrongTypeError):
-            return _checked(value, choice)
-    raise _WrongTypeError
 
 
 def _checked_items(value: Any, hints: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -279,9 +266,9 @@ def _checked_items(value: Any, hints: tuple[Any, ...]) -> tuple[Any, ...]:
 def _checked_number(value: Any, kind: type) -> Any:
     """Python's number for NumPy's. NaN is refused here: no range check would catch it."""
     expected = Integral if kind is int else Real
-    if not isinstance(value, expected) or isinstance(value, bool) or value != value:
+    if not isinstance(value, expected) or isinstance(value, bool):
         raise _WrongTypeError
-    if _is_large(value):
+    if not abs(cast(Any, value)) <= LARGEST:
         raise _WrongTypeError
     return kind(value)
 

@@ -133,16 +133,6 @@ class Registry(Generic[T]):
         offers = self._offers().get(name, [])
         if not offers:
             return None
-        thing = self._load(name, offers)
-        if thing is not self._entries.get(name):
-            what = f"a subclass of {self.base.__name__}" if self.base else f"the {self.noun}"
-            raise OptionError(
-                f"the entry point {name!r} of the group {self.group} leads to {thing!r}, which is no {self.noun} of "
-                f'that name: decorate {what} with @{self.group.rpartition(".")[2]}.register("{name}")'
-            )
-        return thing  # type: ignore[return-value]
-
-    def _load(self, name: str, offers: list[EntryPoint]) -> object:
         packages = sorted(offer.dist.name if offer.dist else "(unknown)" for offer in offers)
         if len(packages) > 1:
             raise OptionError(
@@ -150,13 +140,20 @@ class Registry(Generic[T]):
                 "uninstall all but one"
             )
         try:
-            return offers[0].load()
+            thing = offers[0].load()
         except Exception as error:  # a foreign module may raise anything
             reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             raise OptionError(
                 f"the {self.noun} {echo(name)} of the package {packages[0]} cannot be loaded from {offers[0].value} "
                 f"({reason}): update {packages[0]} or uninstall it"
             ) from error
+        if thing is not self._entries.get(name):
+            what = f"a subclass of {self.base.__name__}" if self.base else f"the {self.noun}"
+            raise OptionError(
+                f"the entry point {name!r} of the group {self.group} leads to {thing!r}, which is no {self.noun} of "
+                f'that name: decorate {what} with @{self.group.rpartition(".")[2]}.register("{name}")'
+            )
+        return thing  # type: ignore[no-any-return]
 
     def _offers(self) -> dict[str, list[EntryPoint]]:
         offers: dict[str, list[EntryPoint]] = {}

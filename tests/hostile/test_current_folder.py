@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import chunkcore
 import pytest
-from chunkcore.concurrency import process_folder, python_command
+from chunkcore.concurrency import PROCESS_FOLDER, python_command
 
 from tests.processes import started, wait_for
 
@@ -135,9 +135,9 @@ def test_processes_start_in_pythons_folder_with_no_current_folder_on_the_path(do
     monkeypatch.chdir(docs)
     monkeypatch.setattr(sys, "path", ["", str(docs), *sys.path])
     program = "import os, sys, json, random; print(os.path.realpath(os.getcwd())); print(*sys.path, sep='\\n')"
-    done = subprocess.run(python_command(program), cwd=process_folder(), capture_output=True, text=True, check=True)
+    done = subprocess.run(python_command(program), cwd=PROCESS_FOLDER, capture_output=True, text=True, check=True)
     folder, *path = done.stdout.splitlines()
-    assert folder == os.path.realpath(process_folder())
+    assert folder == os.path.realpath(PROCESS_FOLDER)
     assert str(docs) not in path
     assert str(SOURCE) in path
     assert not Path(folder).is_relative_to(docs.parent)

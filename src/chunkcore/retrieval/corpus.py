@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain, takewhile
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import Chunker, DocumentChunks, get_chunker
 from chunkcore.columns import LazyItems, LazySequence
@@ -89,24 +89,22 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             if self._slice(*row) != chunk:
                 self.special[place] = chunk
             rows.append(row)
-        self.columns: NDArray[np.int64] = np.array(rows, np.int64).reshape(-1, 5).T
+        self.columns: Numbers = np.array(rows, np.int64).reshape(-1, 5).T
 
     @classmethod
     def of_columns(
         cls,
         documents: Sequence[Document],
-        columns: NDArray[np.int64],
+        columns: Numbers,
         *,
-        special: Mapping[int, Chunk] | None = None,
-        postings: Mapping[str, Postings] | None = None,
-        fingerprint: str | None = None,
-        chunker: Chunker | Callable[[], Chunker] | None = None,
+        special: dict[int, Chunk],
+        fingerprint: str | None,
+        chunker: Chunker | Callable[[], Chunker] | None,
     ) -> ChunkedCorpus:
         """Chunks without `Chunk` objects, such as a saved index has."""
         corpus = cls((), documents, chunker=chunker)
-        corpus.columns, corpus.fingerprint = columns, fingerprint
-        corpus.special.update(special or {})
-        corpus.made_postings.update(postings or {})
+        corpus.columns, corpus.special = columns, special
+        corpus.fingerprint = fingerprint
         return corpus
 
     @classmethod
@@ -215,13 +213,6 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         text, spans = document.text[start:end], (Span(start, end),)
         return Chunk(document.id, index, spans, text, tokens, fingerprint=self.fingerprint or "")
 
-    def _embedded_text(self, place: int) -> str:
-        if place in self.special:
-            return self.special[place].embedded_text
-        number, _, start, end, _ = self.columns[:, place].tolist()
-        text: str = self.documents[number].text[start:end]
-        return text
-
     def document(self, document_id: str) -> Document | None:
         """The document of this id; None if there is none."""
         number = self.number_of.get(document_id)
@@ -230,14 +221,12 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     @property
     def token_counts(self) -> Numbers:
         """Tokens of each chunk in its chunker's unit: int64, shape (chunks,)."""
-        counts: Numbers = self.columns[4]
-        return counts
+        return self.columns[4, :]
 
     @property
     def document_numbers(self) -> Numbers:
         """Each chunk's document: its place in `documents`: int64."""
-        numbers: Numbers = self.columns[0]
-        return numbers
+        return self.columns[0, :]
 
     @cached_property
     def repeating(self) -> Mapping[int, int]:
@@ -265,7 +254,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     @property
     def texts(self) -> Sequence[str]:
         """Each chunk's context and text, as they are embedded."""
-        return LazySequence(self._embedded_text, range(len(self)))
+        return LazySequence(attrgetter("embedded_text"), self)
 
     @property
     def lexical_texts(self) -> Sequence[str]:
@@ -344,8 +333,7 @@ def _merged(kept: Flags, keys: Numbers) -> Numbers:
     """
     is_kept = np.append(kept, np.ones(len(keys) - len(kept), bool))
     order = np.argsort(keys, kind="stable")
-    merged: Numbers = order[is_kept[order]]
-    return merged
+    return np.asarray(order[is_kept[order]])
 
 
 def _places(numbers: Numbers, size: int) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -294,56 +294,20 @@ class _Fused(Index):
         rankings = [index.rank(queries, depth) for index in self.inner]
         full = np.any([ranking.counts == depth for ranking in rankings], axis=0)
         full &= depth < len(self.corpus)
-        if self.method.fusion == "scores":
-            return fuse_scores(rankings, depth), full
-        return fuse(rankings, self.method.k), full
+        k = self.method.k if self.method.fusion == "ranks" else None
+        return fuse(rankings, depth, k), full
 
 
-def fuse(
-    rankings: Sequence[Hits],
-    k: int = 60,
-) -> Hits:
-    """The reciprocal rank fusion of rankings of the same queries; see `Hybrid`.
+def fuse(rankings: Sequence[Hits], depth: int, k: int | None = None) -> Hits:
+    """The fusion of rankings of the same queries, each searched to `depth`, see `Hybrid`: by reciprocal ranks with `k`,
+    else by scores. Ties go to the first place.
 
-    >>> one, other = np.array([[7, 3]]), np.array([[3, 9]])
-    >>> found = fuse([Hits(one, np.zeros((1, 2))), Hits(other, np.zeros((1, 2)))])
-    >>> found.indices.tolist(), found.scores.round(4).tolist()  # 1/62 + 1/61, 1/61, 1/62
+    >>> one, other = Hits.of([([7, 3], [9.0, 1.0])]), Hits.of([([3, 9], [2.0, 2.0])])
+    >>> ranks = fuse([one, other], 2, k=60)
+    >>> ranks.indices.tolist(), ranks.scores.round(4).tolist()  # 1/62 + 1/61, 1/61, 1/62
     ([[3, 7, 9]], [[0.0325, 0.0164, 0.0161]])
-    """
-
-    def gains(places: Numbers, scores: Scores, count: int) -> Scores:
-        values = np.zeros(count)
-        values[places] = 1 / (k + 1.0 + np.arange(len(scores)))
-        return values
-
-    return _fused(rankings, gains)
-
-
-def fuse_scores(rankings: Sequence[Hits], depth: int) -> Hits:
-    """The sum of standardised scores of rankings of the same queries, each searched to `depth`; see `Hybrid`.
-
-    >>> found = fuse_scores([Hits(np.array([[7, 3]]), np.array([[9.0, 1.0]])), Hits.of([([3], [2.0])])], 2)
-    >>> found.indices.tolist(), found.scores.tolist()
-    ([[7, 3]], [[0.0, 0.0]])
-    """
-
-    def gains(places: Numbers, scores: Scores, count: int) -> Scores:
-        unseen = float(scores[-1]) if len(scores) else 0.0
-        if len(scores) < depth:
-            unseen = min(unseen, 0.0)
-        values = np.full(count, unseen)
-        values[places] = scores
-        if not count or np.ptp(values) == 0:
-            return np.zeros(count)
-        return np.asarray((values - values.mean()) / values.std())
-
-    return _fused(rankings, gains)
-
-
-def _fused(rankings: Sequence[Hits], gains: Callable[[Numbers, Scores, int], Scores]) -> Hits:
-    """Ranked by the sums of what each ranking gives to the chunks that any of them found, ties by the first place.
-
-    `gains` gets the places of a ranking's chunks among these, its scores, and their number.
+    >>> fuse([one, Hits.of([([3], [2.0])])], 2).scores.tolist()
+    [[0.0, 0.0]]
     """
     rows = []
     for row in range(len(rankings[0].indices)):
@@ -352,7 +316,23 @@ def _fused(rankings: Sequence[Hits], gains: Callable[[Numbers, Scores, int], Sco
         distinct, first = np.unique(numbers, return_index=True)
         total = np.zeros(len(distinct))
         for indices, scores in lists:
-            total += gains(np.searchsorted(distinct, indices), scores, len(distinct))
+            places = np.searchsorted(distinct, indices)
+            if k is None:
+                total += _standardised(places, scores, len(distinct), depth)
+            else:
+                total[places] += 1 / (k + 1.0 + np.arange(len(scores)))
         order = np.lexsort((first, -total))
         rows.append((distinct[order], total[order]))
     return Hits.of(rows)
+
+
+def _standardised(places: Numbers, scores: Scores, count: int, depth: int) -> Scores:
+    """Of `count` chunks the scores of those at some places, and of the others what `Hybrid` says, standardised."""
+    unseen = float(scores[-1]) if len(scores) else 0.0
+    if len(scores) < depth:
+        unseen = min(unseen, 0.0)
+    values = np.full(count, unseen)
+    values[places] = scores
+    if not count or np.ptp(values) == 0:
+        return np.zeros(count)
+    return np.asarray((values - values.mean()) / values.std())

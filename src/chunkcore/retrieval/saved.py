@@ -511,23 +511,20 @@ class OpenedFolder:
             special[place] = Chunk(**row)
         columns = self._array("chunks.npy")
         _check_chunks(columns, documents, special)
-        postings = {}
-        for file in self.manifest["files"]:
-            match = _KEYS.fullmatch(file)
-            if match:
-                arrays = [self._array(f"words-{match[1]}-{name}.npy") for name in _POSTINGS]
-                postings[match[1]] = Postings(*arrays)
-                _check_postings(postings[match[1]], columns.shape[1])
         spec, fingerprint = self.manifest["chunker"], self.manifest["fingerprint"]
         _check_fit(isinstance(fingerprint, str | None))
-        return ChunkedCorpus.of_columns(
+        corpus = ChunkedCorpus.of_columns(
             documents,
             columns,
             special=special,
-            postings=postings,
             fingerprint=fingerprint,
             chunker=spec and partial(get_chunker, spec),
         )
+        for match in filter(None, map(_KEYS.fullmatch, self.manifest["files"])):
+            arrays = [self._array(f"words-{match[1]}-{name}.npy") for name in _POSTINGS]
+            corpus.made_postings[match[1]] = Postings(*arrays)
+            _check_postings(corpus.made_postings[match[1]], len(corpus))
+        return corpus
 
     def _bytes(self, name: str) -> bytes:
         path: Path = self.folder / self.manifest["data"] / name

@@ -79,11 +79,6 @@ class LazyRows(ABC):
 Rows: TypeAlias = Floats | LazyRows  # a matrix of floats that is read in slices of rows
 
 
-def as_rows(values: ArrayLike | Rows) -> Rows:
-    """An array-like as an array; lazy rows unchanged."""
-    return values if isinstance(values, LazyRows) else np.asarray(values)
-
-
 def top_k(
     queries: ArrayLike,
     vectors: ArrayLike | Rows,
@@ -118,7 +113,8 @@ def top_k(
     [[0, 1]]
     """
     check_number("k", k, 1)
-    left, right = np.asarray(queries), as_rows(vectors)
+    left = np.asarray(queries)
+    right = vectors if isinstance(vectors, LazyRows) else np.asarray(vectors)
     query_lengths = search_lengths(left, "queries")
     if lengths is None:
         lengths = search_lengths(right)
@@ -190,14 +186,13 @@ def _cosines(queries: Floats, vectors: Rows, rows: Numbers, columns: Numbers) ->
 
 
 def search_lengths(
-    vectors: ArrayLike | Rows,
+    rows: Rows,
     what: str = "vectors",
 ) -> Scores:
     """Each vector's Euclidean length, 1 of a zero vector, for `top_k`.
 
     Raises `ModelError`: the vectors are no matrix, or hold NaN, infinity or numbers of which float32 has no products.
     """
-    rows = as_rows(vectors)
     if len(rows.shape) != 2:
         raise ModelError(
             f"{what} are a matrix with one row each, got an array of shape {rows.shape}"
@@ -263,11 +258,12 @@ class TextVectors:
     >>> from chunkcore.text import Document, Span
     >>> ones = lambda texts: np.array([[len(text), 1] for text in texts], dtype=np.float32)
     >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
-    >>> chunks = [Chunk("d", 0, (Span(0, 3),), "fox", 1), Chunk("d", 1, (Span(4, 8),), "crow", 1)]
-    >>> corpus = ChunkedCorpus(chunks, [Document("d", "fox crow")])
-    >>> rows, owners = TextVectors(model).chunks(corpus)
-    >>> rows[:].tolist(), owners.tolist()
-    ([[3.0, 1.0], [4.0, 1.0]], [0, 1])
+    >>> parts = ((Span(0, 3),), (Span(4, 5),))
+    >>> chunks = [Chunk("d", 0, (Span(0, 5),), "fox a", 1, segments=parts), Chunk("d", 1, (Span(6, 8),), "ow", 1)]
+    >>> corpus = ChunkedCorpus(chunks, [Document("d", "fox a ow")])
+    >>> rows, owners = TextVectors(model).chunks(corpus)  # "fox", "a", their mean, "ow"
+    >>> rows.tolist(), owners.tolist()
+    ([[3.0, 1.0], [1.0, 1.0], [2.0, 1.0], [2.0, 1.0]], [0, 0, 0, 1])
     """
 
     def __init__(
@@ -353,8 +349,26 @@ class TextVectors:
         *,
         cluster_only: bool = False,
     ) -> tuple[Rows, Numbers]:
-        """The rows to search and their chunks; see `chunk_vectors`. Raises `ModelError`: the model failed twice."""
-        return chunk_vectors(*self._rows(corpus, "texts"), cluster_only=cluster_only)
+        """The rows to search and each row's chunk, ascending: every text's row, and the mean row of chunks with several
+        texts. With `cluster_only`, chunks of several texts have their mean only.
+
+        Source: Nguyen et al. (2025), section 3.1. Raises `ModelError`: the model failed twice.
+        """
+        vectors, owners = self.texts(corpus), corpus.owners
+        firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+        if len(firsts) == len(owners):
+            return vectors, owners
+        counts = np.diff(firsts, append=len(owners))
+        held = np.asarray(vectors)
+        means = np.add.reduceat(held.astype(float), firsts, axis=0) / counts[:, None]
+        several = counts > 1
+        kept = np.ones(len(owners), bool)
+        if cluster_only:
+            kept = np.repeat(~several, counts)
+        rows = np.concatenate((held[kept], means[several].astype(np.float32)))
+        chunk_of_row = np.concatenate((owners[kept], owners[firsts][several]))
+        order = np.argsort(chunk_of_row, kind="stable")
+        return rows[order], chunk_of_row[order]
 
     def texts(self, corpus: ChunkedCorpus) -> Rows:
         """One row for each of the corpus's `embedded_texts`; those of a selection are read from the whole's.
@@ -506,34 +520,3 @@ def _text_at(sequences: Sequence[Sequence[str]], begins: Numbers, number: int) -
     """The text of this number among those of all sequences. No lambda: an index is pickled with it."""
     owner = int(np.searchsorted(begins, number, side="right")) - 1
     return sequences[owner][int(number - begins[owner])]
-
-
-def chunk_vectors(
-    vectors: Rows,
-    owners: Numbers,
-    *,
-    cluster_only: bool = False,
-) -> tuple[Rows, Numbers]:
-    """The rows to search and each row's chunk: every text's row, and the mean row of chunks with several texts.
-
-    `owners` is each vector's chunk, ascending. With `cluster_only`, chunks of several texts have their mean only.
-    Source: Nguyen et al. (2025), section 3.1.
-
-    >>> rows, owners = chunk_vectors(np.array([[0, 2], [2, 0], [5, 5]], dtype=np.float32), np.array([0, 0, 1]))
-    >>> rows.tolist(), owners.tolist()
-    ([[0.0, 2.0], [2.0, 0.0], [1.0, 1.0], [5.0, 5.0]], [0, 0, 0, 1])
-    """
-    firsts = np.flatnonzero(np.diff(owners, prepend=-1))
-    if len(firsts) == len(owners):
-        return vectors, owners
-    counts = np.diff(firsts, append=len(owners))
-    held = np.asarray(vectors)
-    means = np.add.reduceat(held.astype(np.float64), firsts, axis=0) / counts[:, None]
-    several = counts > 1
-    kept = np.ones(len(owners), bool)
-    if cluster_only:
-        kept = np.repeat(~several, counts)
-    rows = np.concatenate((held[kept], means[several].astype(np.float32)))
-    chunk_of_row = np.concatenate((owners[kept], owners[firsts][several]))
-    order = np.argsort(chunk_of_row, kind="stable")
-    return rows[order], chunk_of_row[order]
