@@ -85,13 +85,6 @@ class Registry(Generic[T]):
         finally:
             self._entries = before
 
-    @contextmanager
-    def without(self, *names: str) -> Iterator[None]:
-        """Within the block these names of chunkcore's own things are unknown."""
-        with self.with_entries():
-            for name in names:
-                del self._entries[name]
-            yield
 
     def get(self, name: str) -> T:
         """The thing of this name. Raises `OptionError` if the name is unknown or its package cannot be loaded."""

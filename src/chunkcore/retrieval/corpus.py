@@ -97,14 +97,14 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         documents: Sequence[Document],
         columns: Numbers,
         *,
-        special: dict[int, Chunk],
-        fingerprint: str | None,
-        chunker: Chunker | Callable[[], Chunker] | None,
+        special: Mapping[int, Chunk] | None = None,
+        fingerprint: str | None = None,
+        chunker: Chunker | Callable[[], Chunker] | None = None,
     ) -> ChunkedCorpus:
         """Chunks without `Chunk` objects, such as a saved index has."""
         corpus = cls((), documents, chunker=chunker)
-        corpus.columns, corpus.special = columns, special
-        corpus.fingerprint = fingerprint
+        corpus.columns, corpus.fingerprint = columns, fingerprint
+        corpus.special.update(special or {})
         return corpus
 
     @classmethod
