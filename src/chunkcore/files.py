@@ -184,7 +184,8 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
     # Lines keep their newlines, so that line feeds inside quotes survive.
     lines = (line for _, line in text_lines(path))
     first = next(lines, "")
-    sign, quoting = next((sign for sign in ",;\t" if sign in first), ","), csv.QUOTE_MINIMAL
+    sign = next((sign for sign in ",;\t" if sign in first), ",")
+    quoting: Any = csv.QUOTE_MINIMAL
     if path.suffix.lower() == ".tsv":
         sign, quoting = "\t", csv.QUOTE_NONE
     rows = chain([first], lines)

@@ -85,7 +85,6 @@ class Registry(Generic[T]):
         finally:
             self._entries = before
 
-
     def get(self, name: str) -> T:
         """The thing of this name. Raises `OptionError` if the name is unknown or its package cannot be loaded."""
         thing = self.find(name)
@@ -146,7 +145,7 @@ class Registry(Generic[T]):
                 f"the entry point {name!r} of the group {self.group} leads to {thing!r}, which is no {self.noun} of "
                 f'that name: decorate {what} with @{self.group.rpartition(".")[2]}.register("{name}")'
             )
-        return thing  # type: ignore[no-any-return]
+        return thing  # type: ignore[return-value]
 
     def _offers(self) -> dict[str, list[EntryPoint]]:
         offers: dict[str, list[EntryPoint]] = {}

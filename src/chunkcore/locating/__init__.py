@@ -35,19 +35,7 @@ _SPANS = re.compile(r"[\d\s.,;()\[\]-]+")  # "0-12,40-55" and "[[0, 12], [40.0, 
 _WHOLE_NUMBERS = re.compile(r"\d+(?:\.0*)?")
 
 
-def _inner(value: Any) -> object:
-    """What an array of one or a store's number holds."""
-    if hasattr(value, "WhichOneof"):  # protobuf's
-        value = getattr(value, value.WhichOneof("kind") or "", None)
-    if hasattr(value, "item"):  # NumPy's
-        with suppress(ValueError, TypeError):  # of arrays of several numbers
-            value = value.item()
-    if isinstance(value, list | tuple) and len(value) == 1:
-        (value,) = value
-    return value
-
-
-def whole_number(value: object) -> int | None:
+def whole_number(value: Any) -> int | None:
     """A whole number of any type, as stores return them; None for anything else.
 
     Stores turn 44 into ``44.0``, ``"44"``, ``b"44"``, ``[44]``, NumPy's numbers, a `Decimal` or protobuf's ``Value``.
@@ -58,7 +46,13 @@ def whole_number(value: object) -> int | None:
     # Most are; the rest takes ten times as long.
     if type(value) is int and abs(value) < _LARGEST_NUMBER:
         return value
-    value = _inner(value)
+    if hasattr(value, "WhichOneof"):  # protobuf's
+        value = getattr(value, value.WhichOneof("kind") or "", None)
+    if hasattr(value, "item"):  # NumPy's
+        with suppress(ValueError, TypeError):  # of arrays of several numbers
+            value = value.item()
+    if isinstance(value, list | tuple) and len(value) == 1:
+        (value,) = value
     if isinstance(value, bytes):
         value = value.decode("ascii", "replace")
     written = str(value).strip()
@@ -412,7 +406,12 @@ class Locator:
             if len(pieces) == 1:
                 return self._placed(hit, pieces[0])
             if pieces:
-                return self._in_several(hit, pieces)
+                piece = unplaced(hit)
+                if self.lenient:
+                    certainty = pieces[0].certainty / len(pieces)
+                    piece = replace(pieces[0], match="ambiguous", certainty=certainty)
+                reason: Reason = "several documents of its name have its text"
+                return Verdict("ambiguous", piece, reason)
         if self.lenient or not groups:
             verdict = self._without_name(hit)
             if verdict.piece.spans or not groups:
@@ -467,14 +466,6 @@ class Locator:
         if is_one and self._has_text(piece):
             return self._placed(hit, piece)
         return _elsewhere(hit, "no document has its text")
-
-    def _in_several(self, hit: Hit, pieces: Sequence[Retrieved]) -> Verdict:
-        """The verdict on a hit that several documents of one name have."""
-        piece = unplaced(hit)
-        if self.lenient:
-            certainty = pieces[0].certainty / len(pieces)
-            piece = replace(pieces[0], match="ambiguous", certainty=certainty)
-        return Verdict("ambiguous", piece, "several documents of its name have its text")
 
     def _placed(self, hit: Hit, piece: Retrieved) -> Verdict:
         reason: Reason = ""

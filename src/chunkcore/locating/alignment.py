@@ -83,9 +83,11 @@ class Aligner:
         if similarity is not None:
             check_number("similarity", similarity, _PART, 1, whole=False)
         self.similarity = similarity
-        self._documents = list(documents)
-        self._numbers = {document.id: number for number, document in enumerate(self._documents)}
-        if len(self._numbers) < len(self._documents):
+        listed = list(documents)
+        self._texts = [document.text for document in listed]
+        self._names = [document.id for document in listed]
+        self._numbers = {name: number for number, name in enumerate(self._names)}
+        if len(self._numbers) < len(listed):
             raise DataError(
                 "two documents share an id, so a place could not be named: make the ids unique"
             )
@@ -106,7 +108,7 @@ class Aligner:
         several equally good places the one nearest to `spans` is taken, else the first, and `match` is "ambiguous".
         """
         number = self._numbers.get(document_id)
-        source = "" if number is None else self._documents[number].text
+        source = "" if number is None else self._texts[number]
         offered = tuple(spans)
         if any(span.end > len(source) for span in offered):
             offered = ()
@@ -140,7 +142,7 @@ class Aligner:
         """
         if document_id not in self._numbers:
             raise DataError(
-                f"there is no document {document_id!r} among the {len(self._documents)} to find text in"
+                f"there is no document {document_id!r} among the {len(self._texts)} to find text in"
             )
         matches = [self._search(text, self._numbers[document_id]) for text in texts]
         # A repeated text has one match.
@@ -168,8 +170,8 @@ class Aligner:
     ) -> Retrieved:
         owner, span = place
         match: MatchKind = "ambiguous" if equals > 1 else located.match
-        name, certainty = self._documents[owner].id, located.similarity / equals
-        return Retrieved(name, (span,), score, text, match=match, certainty=certainty)
+        certainty = located.similarity / equals
+        return Retrieved(self._names[owner], (span,), score, text, match=match, certainty=certainty)
 
     def _by_steps(self, text: str, number: int | None = None) -> Iterator[_Found]:
         """What the searches find, each looser than the one before."""
@@ -181,29 +183,25 @@ class Aligner:
 
     def _verbatim(self, text: str, number: int | None) -> _Found:
         squeezed = "".join(text.split())
-        if not squeezed:
-            return self._blank(text, number)
-        lead = len(text) - len(text.lstrip())
         loose: list[_Place] = []
-        exact = []
+        exact: list[_Place] = []
+        if not squeezed:
+            for owner, source in enumerate(self._texts):
+                if text and number in (None, owner):
+                    starts = islice(occurrences(source, text), _PLACES - len(exact))
+                    exact += [(owner, Span(start, start + len(text))) for start in starts]
+            return _Found(exact, "exact")
+        lead = len(text) - len(text.lstrip())
         for owner, start in self._squeezed.places(squeezed, number):
             span = self._squeezed.forms[owner].span(start, start + len(squeezed))
             begin = span.start - lead
-            if begin >= 0 and self._documents[owner].text.startswith(text, begin):
+            if begin >= 0 and self._texts[owner].startswith(text, begin):
                 exact.append((owner, Span(begin, begin + len(text))))
             elif len(loose) < _PLACES:
                 loose.append((owner, span))
             if len(exact) == _PLACES:
                 break
         return _Found(exact, "exact") if exact else self._likest(text, loose, "whitespace")
-
-    def _blank(self, text: str, number: int | None) -> _Found:
-        places: list[_Place] = []
-        for owner, document in enumerate(self._documents):
-            if text and number in (None, owner):
-                starts = islice(occurrences(document.text, text), _PLACES - len(places))
-                places += [(owner, Span(start, start + len(text))) for start in starts]
-        return _Found(places, "exact")
 
     def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)
@@ -220,7 +218,7 @@ class Aligner:
         """The places whose words are most like the text's."""
         from rapidfuzz.distance import Levenshtein
 
-        held = [span.slice(self._documents[owner].text) for owner, span in places]
+        held = [span.slice(self._texts[owner]) for owner, span in places]
         # 1 for the same words, else the share of their characters that match.
         likeness = partial(Levenshtein.normalized_similarity, wording(text))
         alike = {part: likeness(wording(part)) for part in set(held)}
@@ -257,7 +255,7 @@ class Aligner:
         place: tuple[int, int],
     ) -> _Place:
         """The place in the source, with as many signs at its ends as the text has there."""
-        source = self._documents[owner].text
+        source = self._texts[owner]
         folded = self._folds.forms[owner]
         span = folded.span(*place)
         leading, trailing = (len(form.signs_before(end, text)) for end in part)
@@ -270,14 +268,12 @@ class Aligner:
 
     @cached_property
     def _squeezed(self) -> Searchable:
-        texts = [document.text for document in self._documents]
-        return Searchable(texts, squeeze, window=16, stride=8)
+        return Searchable(self._texts, squeeze, window=16, stride=8)
 
     @cached_property
     def _folds(self) -> Searchable:
-        texts = [document.text for document in self._documents]
         # Shorter and denser windows: some must be unchanged.
-        return Searchable(texts, fold, window=8, stride=4)
+        return Searchable(self._texts, fold, window=8, stride=4)
 
 
 def unlocated(text: str, score: float = 0.0) -> Retrieved:
@@ -363,10 +359,11 @@ def _resemblances(text: str, sources: Searchable, number: int | None) -> list[Re
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     regions = _regions(text, sources, number)
     tried = [_align(text, sources.texts[owner], owner, low, high) for owner, low, high in regions]
-    aligned = [item for item in tried if item is not None]
-    aligned.sort(key=lambda item: (-item.matches, -item.similarity, item.owner, item.place))
+    aligned = filter(None, tried)
     kept: list[Resemblance] = []
-    for item in aligned:
+    for item in sorted(
+        aligned, key=lambda item: (-item.matches, -item.similarity, item.owner, item.place)
+    ):
         start, end = item.place
         others = [other.place for other in kept if other.owner == item.owner]
         if all(other_end <= start or end <= other_start for other_start, other_end in others):

@@ -474,7 +474,10 @@ def _changes(
         name = known(item.id)
         if name != item.id and name not in gone:
             item = replace(item, id=name)
-        if not _is_same(by_id.get(item.id), item):
+        # Marks are compared as a saved index gives them back: lists for tuples.
+        before = by_id.get(item.id)
+        is_same = before and (before.text, before.metadata) == (item.text, item.metadata)
+        if not before or not is_same or comparable(before.marks) != comparable(item.marks):
             changed.append(item)
     return changed, gone
 
@@ -497,14 +500,6 @@ def _cut(
             "this index was made of chunks, not of documents: give update the chunker="
         )
     return chunk_corpus(documents, chosen)
-
-
-def _is_same(held: Document | None, other: Document) -> bool:
-    """Whether a document has not changed. Marks are compared as a saved index gives them back: lists for tuples."""
-    if held is None or held == other:
-        return held is not None
-    is_same_text = (held.text, held.metadata) == (other.text, other.metadata)
-    return is_same_text and comparable(held.marks) == comparable(other.marks)
 
 
 class PassageIndex(Index):

@@ -173,17 +173,12 @@ def write_index(
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)
             raise
-        _remove_older(root, data)
+        for other in filter(_is_ours, list(root.iterdir())):  # what earlier saves left
+            if other.is_dir() and other.name != data:
+                shutil.rmtree(other, ignore_errors=True)
+            elif other.suffix == ".part":
+                other.unlink(missing_ok=True)
     return root.resolve(), data
-
-
-def _remove_older(root: Path, data: str) -> None:
-    """Remove what earlier saves left beside the folder of data."""
-    for other in filter(_is_ours, list(root.iterdir())):
-        if other.is_dir() and other.name != data:
-            shutil.rmtree(other, ignore_errors=True)
-        elif other.suffix == ".part":
-            other.unlink(missing_ok=True)
 
 
 def _check_base(base: SavedPlace | None, root: Path) -> None:

@@ -362,9 +362,7 @@ class TextVectors:
         held = np.asarray(vectors)
         means = np.add.reduceat(held.astype(float), firsts, axis=0) / counts[:, None]
         several = counts > 1
-        kept = np.ones(len(owners), bool)
-        if cluster_only:
-            kept = np.repeat(~several, counts)
+        kept = np.repeat(~several | (not cluster_only), counts)
         rows = np.concatenate((held[kept], means[several].astype(np.float32)))
         chunk_of_row = np.concatenate((owners[kept], owners[firsts][several]))
         order = np.argsort(chunk_of_row, kind="stable")

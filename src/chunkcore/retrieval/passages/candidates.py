@@ -72,7 +72,7 @@ class Question:
         hits: the other retriever's hits and what is shown of them; None without.
         has_answer: whether the index has an answer; None: not known yet.
         first: the units of another retriever's first hit, which words do not contradict.
-        last: the counter and the tokens of the last budget, and what filled it.
+        last: what filled the last budget.
         counted: what the last counter counted; None: nothing yet.
         cut: what is shown of the units of which a part is shown.
         visible: the units of which something is shown.
@@ -89,15 +89,15 @@ class Question:
     form: str
     hits: object = None
     has_answer: bool | None = None
-    first: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
-    last: tuple[TokenCounter, int, Answer] | None = None
+    last: Answer | None = None
     counted: Counted | None = None
-    _pieces: dict[int, Retrieved] = field(default_factory=dict)
-    claims: dict[str, Claims] = field(default_factory=dict)
-    reached: dict[int, range] = field(default_factory=dict)
-    _headers: dict[int, Header] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.first: Numbers = np.zeros(0, np.int64)
+        self._pieces: dict[int, Retrieved] = {}
+        self.claims: dict[str, Claims] = {}
+        self.reached: dict[int, range] = {}
+        self._headers: dict[int, Header] = {}
         self.cut = self.shown.cut
         for unit, spans in self.cut.items():
             if not spans or not self.piece(unit).text.strip():
@@ -202,6 +202,7 @@ class Answer:
             units that of any with a word of the question. Then the first hit stays, and rare names are followed.
 
     Attributes:
+        limit: the budget's counter, and the tokens that were left of it.
         scores: of the units; -inf of units that are not shown, and of copies.
     """
 
@@ -212,6 +213,7 @@ class Answer:
         least: float | None = None,
     ) -> None:
         self.question = question
+        self.limit = budget.counter, budget.left
         self.scores = question.scores.copy()
         self._copies: dict[Place, list[int]] = {}  # units that say the same as one of the answer
         counter, counted = budget.counter, question.counted  # another thread may ask meanwhile

@@ -500,7 +500,11 @@ class WindowIndex(PassageIndex):
         passages: list[Retrieved] = []
         if budget.left > 0 and (placed or show == "all"):
             asked = self._behind_question(question, ranked, places, show, balance)
-            passages = self._answer(asked, budget, level=level)
+            passages = (
+                self._answer(asked, budget)
+                if level is None
+                else self._up_to(level, asked, budget.counter)
+            )
         for number in alone:
             passages.insert(number, ranked[number])
         if not passages and level is None:
@@ -565,18 +569,12 @@ class WindowIndex(PassageIndex):
         question: Question,
         budget: Budget,
         k: int | None = None,
-        level: float | None = None,
     ) -> list[Retrieved]:
-        """The passages of the best units, of what is shown of them: within the budget, and at most `k`; or those of all
-        units up to a level.
-        """
-        if level is not None:
-            return self._up_to(level, question, budget.counter)
+        """The passages of the best units, of what is shown of them: within the budget, and at most `k`."""
         last = question.last
-        if last is None or last[0] is not budget.counter or last[1] != budget.left:
-            counter, tokens = budget.counter, budget.left
-            last = question.last = counter, tokens, Answer(question, budget)
-        return last[2].passages(budget, k)
+        if last is None or last.limit != (budget.counter, budget.left):
+            last = question.last = Answer(question, budget)
+        return last.passages(budget, k)
 
 
 def check_show(show: Show) -> Show:
