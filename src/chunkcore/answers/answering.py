@@ -12,6 +12,7 @@ from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, 
 from chunkcore.evaluation.answer_measures import (
     AnsweredQuestion,
     AnswerMeasure,
+    ExactMatch,
     JudgedMeasure,
     WordMeasure,
 )
@@ -114,7 +115,8 @@ def answer_questions(
         retries: after an invalid answer.
         progress: called with "answers", the number of questions done, and of all.
 
-    Raises `DataError`: a piece outside its document; or `ModelError`: the model cannot be asked, or the first 20 fail.
+    Raises `OptionError`: no such k; `DataError`: a piece outside its document; or `ModelError`: the model cannot be
+    asked, or the first 20 fail.
 
     >>> from chunkcore.datasets import load_dataset
     >>> from chunkcore.models.llm import CallableLLM
@@ -123,11 +125,7 @@ def answer_questions(
     >>> answer_questions(benchmark, Run("nothing", {}), llm).answers[benchmark.queries[0].id].text
     'at noon'
     """
-    is_depth = budget_of(k) is not None if isinstance(k, str) else k >= 1
-    if not is_depth:
-        raise OptionError(
-            f"k is a number of pieces, at least 1, or a budget like '4096tok'; got {echo(k)}"
-        )
+    ExactMatch(k)  # raises: answers are of no such depth
     model = get_llm(llm)
     tokens = get_counter(counter)
     shown = [

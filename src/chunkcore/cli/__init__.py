@@ -298,9 +298,6 @@ def _advice(message: str, options: Set[str]) -> str:
     missing = re.search(r"Missing (?:argument|option) '([\w-]+)'", message)
     if missing is not None and missing[1] in guesses.EXAMPLES:
         return f", such as {guesses.EXAMPLES[missing[1]]}"
-    flag = _UNKNOWN.search(message)
-    if flag is not None and flag[1] == "--docs" and options & {"docs", "files"}:
-        return "; the documents are the first argument"
     if "extra argument" in message and "--docs" in options:
         return ": expected DOCS once, questions after --questions, braces in quotation marks"
     if "extra argument" in message and "question" in options:

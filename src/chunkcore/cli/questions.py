@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
-from chunkcore.errors import DataError, MissingExtraError, OptionError, counted, echo
+from chunkcore.errors import MissingExtraError, OptionError, counted, echo
 
 if TYPE_CHECKING:
     from chunkcore.models import CachedEmbedder
@@ -187,8 +187,6 @@ def label(
     options.check_outside(_folder(source.place), output)
     listed = [] if questions is None else read_listed(questions, column)
     documents = source.read()
-    if not documents:
-        raise DataError(f"{source.place} has no document to mark evidence in")
     units = chunk_corpus(documents, "sentence:size=25")
     index = get_retriever("passages:lexical").index(units)
     labelled = LabelledQuestions(documents, output, listed)

@@ -145,10 +145,10 @@ class LabelledQuestions:
 
     def state(self, number: int) -> dict[str, Any]:
         """A question as the page shows it: number, id, question, evidence, without_evidence, problem, and a version
-        that changes with the row. Raises `DataError`: no such question.
+        that changes with the row.
         """
         with self._thread_lock:
-            row = self._row(number)
+            row = self._rows[number]
             evidence, problem = self._evidence(row)
             return {
                 "number": number,
@@ -202,20 +202,17 @@ class LabelledQuestions:
         """Give a question this evidence instead of its former; returns its `state`.
 
         `spans` are document number, start and end. White space at the ends is left out; spans that touch, or that only
-        white space separates, become one. With `without_evidence`, the documents do not answer the question.
+        white space separates, become one. With `without_evidence` and no spans, the documents do not answer
+        the question.
 
-        Raises `StaleError`: the question's `version` is another one by now. Raises `DataError`: no such question or
-        place, or it cannot be saved. Nothing has changed then.
+        Raises `StaleError`: the question's `version` is another one by now. Raises `DataError`: no such place, or it
+        cannot be saved. Nothing has changed then.
         """
         with self._locked():
             if version is not None and version not in map(_version, self._rows[number:][:1]):
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
-            changed = dict(self._row(number))
+            changed = dict(self._rows[number])
             evidence = self._joined(spans)
-            if evidence and without_evidence:
-                raise DataError(
-                    "a question has evidence or is without evidence: expected one of them"
-                )
             for key in _LABELS:
                 changed.pop(key, None)
             changed.setdefault("id", next(_free_ids(self._rows)))
@@ -234,11 +231,6 @@ class LabelledQuestions:
             raise DataError(f"there are {len(self.documents)} documents, and no number {number}")
         return self.documents[number]
 
-    def _row(self, number: int) -> dict[str, Any]:
-        if not 0 <= number < len(self._rows):
-            raise DataError(f"there are {len(self._rows)} questions, and no number {number}")
-        return self._rows[number]
-
     def _joined(self, spans: Iterable[tuple[int, int, int]]) -> list[dict[str, Any]]:
         """Disjoint evidence in order, as a row has it."""
         joined: list[tuple[int, int, int]] = []
@@ -247,8 +239,6 @@ class LabelledQuestions:
             if not 0 <= start < end <= len(text):
                 raise DataError(f"evidence lies within 0 and {len(text)}, got {start} to {end}")
             start, end = trim(text, start, end)
-            if start >= end:
-                continue
             if joined:
                 before, first, last = joined[-1]
                 if before == number and not text[last:start].strip():
@@ -386,14 +376,10 @@ class LabelServer(ThreadingHTTPServer):
 
     def search(self, words: str) -> dict[str, Any]:
         """Candidates for these words: the sentences of the passages' best parts, best first."""
-        if not words.strip():
-            return {"candidates": []}
         passages = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
         parts = sorted(RankedList(passages).parts, key=lambda part: -part.score)
         candidates: dict[tuple[int, Span], dict[str, Any]] = {}
         for part in parts:
-            if not part.spans:
-                continue
             number = self.questions.numbers[part.document_id]
             place = self._sentences(number, part.spans[0])
             candidate = self._candidate(number, place)

@@ -87,12 +87,15 @@ def evidence_of(document: Document, spans: Sequence[Span]) -> dict[str, Any]:
     return {"document": document.id, "start": place.start, "end": place.end, "text": text}
 
 
-def _excerpts(row: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The excerpts of a row by their places in its list, each with the name of its document, "" for any."""
+def _excerpts(row: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The excerpts of a row by their places in its list, each with the name of its document, "" for any.
+
+    A single one becomes a list in the row.
+    """
+    if isinstance(row.get("evidence"), str):
+        row["evidence"] = [row["evidence"]]
     entries = row.get("evidence")
-    if isinstance(entries, str):
-        entries = [entries]
-    elif not isinstance(entries, list):
+    if not isinstance(entries, list):
         return
     default = row.get("document_id") or ""
     for place, entry in enumerate(entries):
@@ -174,8 +177,6 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     fixes: list[LabelState] = []
     for number, row in json_lines(path):
         rows.append(row)
-        if isinstance(row.get("evidence"), str):
-            row["evidence"] = [row["evidence"]]
         for place, excerpt in _excerpts(row):
             located = _resembling(excerpt, finder, aligner)
             if located is not None:
@@ -193,8 +194,6 @@ def _resembling(
     excerpt: Mapping[str, Any], finder: EvidenceFinder, aligner: Aligner
 ) -> Retrieved | None:
     """What surely resembles the whole of an excerpt that a benchmark refuses; None for any other."""
-    if not excerpt["text"].strip():
-        return None
     try:
         finder.find(excerpt)
     except (EvidenceError, TypeError):

@@ -347,7 +347,7 @@ def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | No
     run, chunks = report.run, report.chunks
     if run is None or run.pool is None or chunks is None:
         return None
-    if chunks.count != len(run.pool) or chunks.count > POOL:
+    if chunks.count > POOL:
         return None
     tokens: defaultdict[object, int] = defaultdict(int)
     for piece, count in zip(run.pool, chunks.tokens.tolist(), strict=True):

@@ -438,8 +438,6 @@ def today() -> str:
 
 def described(model: Embedder) -> str:
     """An embedder's name, and how much of a text it reads."""
-    if not model.name:
-        return ""
     reads = "whole texts"
     if model.max_tokens:
         reads = f"its first {model.max_tokens} tokens of a text"

@@ -291,10 +291,6 @@ def is_chroma(root: Path) -> bool:
 def read_chroma(root: Path) -> Contents:
     """The Chroma report's data: each Markdown file is a document, named without ``.md``, in alphabetical order."""
     files = sorted((root / "corpora").glob("*.md"))
-    if not files:
-        raise DataError(
-            f"{root / 'corpora'} holds no corpora: expected Markdown files such as finance.md"
-        )
     corpora = [Document(file.stem, read_text(file)) for file in files]
     return Contents(corpora, _table_rows(root / "questions_df.csv", _COLUMNS))
 
@@ -351,13 +347,8 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
     for number, (line, row) in enumerate(csv_rows(path, columns), start=1):
         if all(column in row for column in _COLUMNS):
             yield f"row {number}", _chroma_row(number, row)
-        elif any(name in row for name in QUESTION_NAMES):
-            yield f"line {line}", {key: value for key, value in row.items() if value}
         else:
-            names = " or ".join(QUESTION_NAMES)
-            raise DataError(
-                f"{path} has no column of questions: expected {names}, got {echo(', '.join(row))}"
-            )
+            yield f"line {line}", {key: value for key, value in row.items() if value}
 
 
 def _chroma_row(number: int, row: Mapping[str, str | None]) -> dict[str, Any]:

@@ -153,8 +153,6 @@ class EvidenceFinder:
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
             return self._listed
-        if document_id in self._documents:
-            return [self._documents[document_id]]
         if document_id in self._unread:
             reason = f"its document {document_id!r} was not read: it {self._unread[document_id]}"
             raise EvidenceError(reason, "not-found")
@@ -181,7 +179,8 @@ class EvidenceFinder:
         if len(chosen) == 1:
             where = f"in {chosen[0].id!r}"
         if not places:
-            raise EvidenceError(f"{about} is not found {where}{self._note(chosen)}", "not-found")
+            advice = "chunkcore questions check --fix may correct it"
+            raise EvidenceError(f"{about} is not found {where}: {advice}", "not-found")
         if occurrence is None and count > 1:
             named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
             named += ["..."] * (count > _NAMED)
@@ -248,15 +247,6 @@ class EvidenceFinder:
     @cached_property
     def _aligner(self) -> Aligner:
         return Aligner(self._listed)
-
-    def _note(self, chosen: Sequence[Document]) -> str:
-        """Why a missing excerpt may be missing: a document was not read, or the excerpt has a slip."""
-        if self._unread and len(chosen) > 1:
-            name, reason = next(iter(self._unread.items()))
-            others = len(self._unread) - 1
-            more = f", and {others:,} more were not" if others else ""
-            return f"; {name!r} was not read, as it {reason}{more}"
-        return ": chunkcore questions check --fix may correct it"
 
 
 def _times(count: int) -> str:
@@ -506,13 +496,10 @@ def contents_of(
 ) -> Contents:
     """What is read: documents, and rows of questions."""
     if isinstance(questions, str | Path) and not Path(questions).is_file():
-        problem = (
-            f"{questions} is no file: expected a questions.jsonl or a questions_df.csv; "
+        raise DataError(
+            f"{questions} is no file: expected a questions.jsonl or a questions_df.csv, after the documents; "
             "chunkcore label writes one"
         )
-        if Path(questions).is_dir():
-            problem += "; the documents come first: load_benchmark(documents, questions)"
-        raise DataError(problem)
     if isinstance(documents, str | Path):
         root = Path(documents)
         if not root.exists():
