@@ -1184,15 +1184,15 @@ def test_a_piece_of_a_passage_does_not_stand_for_the_passages_copies(name: str) 
 
 def test_the_places_of_copies_cost_no_model_a_token() -> None:
     text = "The kettle is descaled with vinegar each month. Rinse it twice with cold water afterwards. " * 2
-    documents = [LlamaDocument(text=f"{start} {text}", doc_id=start) for start in ("Alpha.", "Beta.")]
-    hits = [NodeWithScore(node=TextNode(text=row.text, metadata={"file_path": row.doc_id})) for row in documents]
+    paths = "/srv/a.md", "/srv/b.md"
+    documents = [LlamaDocument(text=f"{path} {text}", metadata={"file_path": path}) for path in paths]
+    hits = [NodeWithScore(node=TextNode(text=row.text, metadata=row.metadata)) for row in documents]
     passages = llamaindex.PassagePostprocessor(documents=documents).postprocess_nodes(hits, query_str="kettle")
     assert [row for row in passages if "also_in" in row.node.source_node.metadata]
     for passage in passages:
-        assert "also_in" not in passage.node.metadata
         assert "also_in" not in passage.node.get_content(metadata_mode=MetadataMode.ALL)
-    sources = [Document(row.doc_id, row.text) for row in documents]
-    query = Query("q", "kettle", tuple(Evidence(row.id, Span(7, 54)) for row in sources))
+    sources = [Document(row.metadata["file_path"][5:], row.text) for row in documents]
+    query = Query("q", "kettle", tuple(Evidence(row.id, Span(10, 54)) for row in sources))
     scorer = QuestionScorer(Benchmark("copies", sources, [query]))
     assert scorer.scores("q", [*map(llamaindex_hit_of, passages)], ["AllEvidence@200tok"]) == [1.0]
 

@@ -177,7 +177,7 @@ def test_thresholds_are_what_they_say() -> None:
 
 def test_of_several_places_the_one_nearest_to_the_given_spans_is_taken() -> None:
     aligner, text = Aligner([TALE]), "The search went on for eleven days."
-    spans = [], [Span(TALE.text.rindex("The search") + 3, len(TALE.text))]
+    spans = (), (Span(TALE.text.rindex("The search") + 3, len(TALE.text)),)
     starts = [aligner.locate(text, document_id="tale", spans=each).spans[0].start for each in spans]
     assert starts == [TALE.text.index("The search"), TALE.text.rindex("The search")]
 

@@ -42,7 +42,7 @@ from chunkcore.errors import (
     shortened,
     warn_user,
 )
-from chunkcore.locating import Hit, Locator, Verdict, unplaced
+from chunkcore.locating import NAMING_KEYS, Hit, Locator, Verdict, unplaced
 from chunkcore.options import check_number, check_option_names
 from chunkcore.plain import digest
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 UNITS = "sentence:size=50"
 FETCH_K = 100
 # What a hit says of its own text: a passage with more text than the hits' does not inherit it.
+_NAMES = (*NAMING_KEYS, *PAGE_KEYS)  # which a copy's place has, too
 _OF_A_SECTION = ("headings", CONTEXT, PAGES, *PAGE_KEYS)
 
 D = TypeVar("D")
@@ -129,6 +130,7 @@ class Passage:
         hits: the numbers of the hits that overlap it, best first. For a hit without a place, that hit.
         others: the numbers of the other hits of its document.
         is_whole: whether its document is shown whole, and so the document's metadata, too.
+        copies: the documents of the other places that say the same.
     """
 
     retrieved: Retrieved
@@ -136,6 +138,7 @@ class Passage:
     hits: tuple[int, ...] = ()
     others: tuple[int, ...] = ()
     is_whole: bool = True
+    copies: tuple[Document, ...] = ()
 
     @property
     def id(self) -> str:
@@ -167,11 +170,10 @@ class Passage:
             if marks:
                 gone.update((PAGES, *PAGE_KEYS))
         kept = {key: deepcopy(value) for key, value in values.items() if key not in gone}
-        if self.retrieved.sources:
-            kept[ALSO_IN] = [
-                {"source_id": source.document_id, **keys.write(source.spans)}
-                for source in self.retrieved.sources
-            ]
+        for copy, source in zip(self.copies, self.retrieved.sources, strict=True):
+            names = {key: copy.metadata[key] for key in _NAMES if key in copy.metadata}
+            place = {**names, "source_id": source.document_id, **keys.write(source.spans)}
+            kept.setdefault(ALSO_IN, []).append(place)
         return kept | pages
 
 
@@ -452,7 +454,11 @@ class OpenedIndex(HitIndex):
                 left.take(piece.text)
         names = {piece.document_id for piece in fitting}
         self._changed(names, "passages of them have the old text")
-        return [Passage(piece, self.documents[piece.document_id]) for piece in fitting]
+        return [self._of_document(piece) for piece in fitting]
+
+    def _of_document(self, piece: Retrieved) -> Passage:
+        copies = tuple(self.documents[source.document_id] for source in piece.sources)
+        return Passage(piece, self.documents[piece.document_id], copies=copies)
 
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
         index = self.index
@@ -547,7 +553,8 @@ class OpenedIndex(HitIndex):
             pairs = itertools.product(piece.spans, retrieved.spans)
             is_inside = any(one.start < other.end and other.start < one.end for one, other in pairs)
             (inside if is_inside else others).append(number)
-        return Passage(retrieved, self.documents[name], tuple(inside), tuple(others), name in whole)
+        passage = self._of_document(retrieved)
+        return replace(passage, hits=tuple(inside), others=tuple(others), is_whole=name in whole)
 
     def _changed(
         self,

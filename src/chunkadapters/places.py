@@ -262,7 +262,7 @@ class PlaceKeys:
             document=document,
             metadata=metadata,
             id=id,
-            page=_page_of(metadata)[0] if is_of_page else None,
+            page=page_of(metadata)[0] if is_of_page else None,
         )
 
     def origin(self, metadata: MetadataLike, text: str) -> Origin:
@@ -534,14 +534,14 @@ def _pages(document: object, number: int) -> list[_Page]:
         candidates.append("document")
     identity = getattr(document, "id", None) or f"document-{number}"
     source = names_of(*candidates, str(identity))[0]
-    first, label = _page_of(metadata)
+    first, label = page_of(metadata)
     parts = text.split("\f") if hasattr(document, "meta") else [text]
     if len(parts) == 1:
         return [_Page(source, text, metadata, first, label)]
     return [_Page(source, part, metadata, page) for page, part in enumerate(parts, first or 1)]
 
 
-def _page_of(metadata: MetadataLike) -> tuple[int | None, str]:
+def page_of(metadata: MetadataLike) -> tuple[int | None, str]:
     """A page's number, from 1, and its label, as loaders write them."""
     label = str(metadata.get("page_label") or "")
     number, index = whole_number(metadata.get("page_number")), whole_number(metadata.get("page"))

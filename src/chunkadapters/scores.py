@@ -15,10 +15,20 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 from typing_extensions import Unpack
 
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
-from chunkadapters.places import ALSO_IN, SPANS
+from chunkadapters.places import ALSO_IN, PAGE_KEYS, SPANS, page_of
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
-from chunkcore.locating import Hit, Locator, Reason, Verdict, read_spans
+from chunkcore.locating import (
+    NAMING_KEYS,
+    DocumentNames,
+    Hit,
+    Locator,
+    Reason,
+    StatedPlace,
+    Verdict,
+    names_of,
+    read_spans,
+)
 from chunkcore.locating.alignment import find_quote
 from chunkcore.options import check_number, suggesting
 from chunkcore.retrieval.where import allowed_documents
@@ -46,6 +56,7 @@ class BenchmarkPlaces:
     def __init__(self, benchmark: Benchmark) -> None:
         self.documents = {document.id: document for document in benchmark.documents}
         self.locator = Locator(self.documents, lenient=True)
+        self._names = DocumentNames(self.documents)
 
     def answers(self, query: Query, hits: Sequence[Hit]) -> list[Verdict]:
         """The verdicts on the hits for a question."""
@@ -66,11 +77,15 @@ class BenchmarkPlaces:
         sources = []
         with suppress(AttributeError, KeyError, TypeError, ValueError):  # of another program
             for place in hit.metadata[ALSO_IN]:
-                numbers = sorted(value for value in place.values() if isinstance(value, int))
-                spans = read_spans(place.get(SPANS)) or (Span(*numbers),)
-                document = self.documents.get(place["source_id"])
-                if document is not None and spans[-1].end <= document.size:
-                    sources.append(Retrieved(document.id, spans))
+                values = [value for key, value in place.items() if key not in PAGE_KEYS]
+                ends = sorted(value for value in values if isinstance(value, int))
+                stated = StatedPlace(read_spans(place.get(SPANS)) or (Span(*ends),))
+                names = names_of(place["source_id"], *map(place.get, NAMING_KEYS))
+                group, *_ = [*self._names.groups(names), []]
+                copy = Hit("", names=tuple(group), stated=stated, page=page_of(place)[0])
+                piece = self.locator.locate(copy).piece
+                if len(group) == 1 and piece.spans:
+                    sources.append(Retrieved(piece.document_id, piece.spans))
         return tuple(sources)
 
     def _quoted(self, query: Query, hit: Hit, verdict: Verdict) -> Retrieved | None:

@@ -425,7 +425,8 @@ class Locator:
             if mark.data["number"] != hit.page:
                 continue
             page = Document(name, mark.span.slice(source.text))
-            verdict = Locator({name: page}).locate(replace(hit, names=(name,), page=None))
+            locator = Locator({name: page}, lenient=not hit.text)
+            verdict = locator.locate(replace(hit, names=(name,), page=None))
             piece = verdict.piece
             if piece.spans:
                 spans = shifted(piece.spans, mark.span.start)
