@@ -80,7 +80,8 @@ def suggesting(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     async def wait(*arguments: Any, **options: Any) -> Any:
-        return await cast("Any", call)(*arguments, **options)
+        _check_call(function, shape, len(arguments), options)
+        return await cast("Any", function)(*arguments, **options)
 
     # Frameworks ask whether a function is asynchronous.
     wrapper: Any = wait if iscoroutinefunction(function) else call
