@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -169,7 +168,7 @@ class Passage:
             pages = keys.write_pages(marks, self.retrieved.spans, ())
             if marks:
                 gone.update((PAGES, *PAGE_KEYS))
-        kept = {key: deepcopy(value) for key, value in values.items() if key not in gone}
+        kept = own_copy({key: value for key, value in values.items() if key not in gone})
         for copy, source in zip(self.copies, self.retrieved.sources, strict=True):
             names = {key: copy.metadata[key] for key in _NAMES if key in copy.metadata}
             place = {**names, "source_id": source.document_id, **keys.write(source.spans)}
@@ -228,7 +227,7 @@ class Behind:
             self.index.given.check_show(show)
         self.show = show
         self.balance = balance
-        self.order: Order = order
+        self.order = order
         self.limits = Limits(max_tokens, k, counter)
 
     @classmethod

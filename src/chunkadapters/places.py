@@ -13,9 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby, zip_longest
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import DataError, echo
 from chunkcore.locating import (
     NAMING_KEYS,
@@ -374,34 +373,24 @@ def chunk_metadata(chunk: Chunk, parent: MetadataLike, origin: Origin) -> Metada
     return metadata
 
 
-def are_columns(chunks: Sequence[Chunk]) -> TypeGuard[DocumentChunks]:
-    """Whether all that the chunks say stands in columns, so that no `Chunk` object is needed."""
-    return isinstance(chunks, DocumentChunks) and not chunks.special
-
-
-def ranges_of(chunks: Sequence[Chunk]) -> Sequence[Sequence[int]]:
-    """Where each chunk's first span starts and its last one ends."""
-    if are_columns(chunks):
-        ranges: list[list[int]] = chunks.ranges.tolist()
-        return ranges
-    return [(chunk.spans[0].start, chunk.spans[-1].end) for chunk in chunks]
-
-
-def white_space_after(
-    text: str,
-    ranges: Sequence[Sequence[int]],
-    following: str = "",
-) -> Iterator[str]:
-    r"""After each range of a text, the white space up to the next one; "" if they overlap or other text is between.
+def with_white_space(
+    text: str, chunks: Iterable[Chunk], following: str = ""
+) -> Iterator[tuple[Chunk, str]]:
+    r"""Each chunk of a text, and the white space up to the next one; "" if they overlap or other text is between.
 
     `following` is the white space after the text itself, if the text is a chunk of a larger one.
 
-    >>> list(white_space_after("a\n\nb ", [(0, 1), (3, 4), (3, 4)], "\n"))
-    ['\n\n', '', ' \n']
+    >>> chunks = [Chunk("d", 0, (Span(0, 1),), "a", 1), Chunk("d", 1, (Span(3, 4),), "b", 1)]
+    >>> [white_space for _, white_space in with_white_space("a\n\nb ", chunks, "\n")]
+    ['\n\n', ' \n']
     """
-    for (_, end), next_range in zip_longest(ranges, ranges[1:]):
-        gap = text[end:] + following if next_range is None else text[end : next_range[0]]
-        yield gap if gap.isspace() else ""
+    listed = list(chunks)
+    for chunk, later in zip_longest(listed, listed[1:]):
+        end = chunk.spans[-1].end
+        gap = text[end:] + following if later is None else text[end : later.spans[0].start]
+        if not gap.isspace():
+            gap = ""
+        yield chunk, gap
 
 
 def chunk_records(
@@ -418,22 +407,11 @@ def chunk_records(
     document's text in its source; `parent` are the metadata that chunks inherit; `taken` are ids in use, to which the
     chunks' ids are added.
     """
-    marks, text = marks_of(document.metadata), document.text
-    ranges = ranges_of(chunks)
+    marks = marks_of(document.metadata)
     following = document.metadata.get(WHITE_SPACE)
     if not isinstance(following, str):
         following = ""
-    gaps = white_space_after(text, ranges, following)
-    shift = origin.shift
-    if are_columns(chunks) and shift is not None and not marks:
-        # Without a `Chunk` object for each, the adapters take three quarters of the time.
-        for (start, end), chunk_id, gap in zip(ranges, chunks.ids(), gaps, strict=True):
-            record: Metadata = {keys.start: start + shift, keys.end: end + shift}
-            if gap:
-                record[WHITE_SPACE] = gap
-            yield text[start:end], unused_id(chunk_id, taken), record
-        return
-    for chunk, gap in zip(chunks, gaps, strict=True):
+    for chunk, gap in with_white_space(document.text, chunks, following):
         place = chunk_place(chunk, origin)
         record = chunk_metadata(chunk, parent, origin)
         record |= keys.write(place) | keys.write_pages(marks, place, parent)

@@ -382,15 +382,11 @@ _ADVICE: dict[Reason, str] = {
 def _place_warnings(verdicts: Sequence[Verdict]) -> Iterator[str]:
     count = len(verdicts)
     lost = [verdict for verdict in verdicts if verdict.kind == "elsewhere"]
-    if lost and len(lost) == count:
-        yield (
-            f"none of the {count} answers stands in the benchmark's documents: was the index built from other "
-            f"texts?{_differing(lost)}"
-        )
-    elif lost:
+    if lost:
         yield (
             f"{len(lost)} of {count} answers ({100 * len(lost) / count:.0f} %) stand in no document of the benchmark "
-            f"and count as irrelevant. Are they summaries, or of other documents?{_differing(lost)}"
+            "and count as irrelevant: was the index built from other texts, or are they summaries?"
+            f"{_differing(lost)}"
         )
     quoted = [verdict for verdict in verdicts if verdict.piece.match == "quoted"]
     if quoted:

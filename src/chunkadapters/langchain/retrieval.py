@@ -207,10 +207,13 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
     if KEYS.start in passage.document.metadata:  # chunks were given as documents
         name, origin = source_of(name, passage.document.text, passage.document.metadata)
         spans = origin.place(spans)
-    metadata: dict[str, Any] = {"source": name}
-    metadata |= passage.metadata([hit.metadata for hit in hits], KEYS)
-    metadata |= KEYS.write(spans)
-    metadata |= {"source_id": name, "passage_score": passage.retrieved.score}
+    metadata = {
+        "source": name,
+        **passage.metadata([hit.metadata for hit in hits], KEYS),
+        **KEYS.write(spans),
+        "source_id": name,
+        "passage_score": passage.retrieved.score,
+    }
     return Document(page_content=text, metadata=metadata, id=passage.id)
 
 
@@ -402,18 +405,14 @@ class PassageRetriever(BaseRetriever, _Shown):
         max_tokens: MaxTokens | None = None,
         **arguments: Any,
     ) -> list[Document]:
-        behind = Behind.of(self, self._local_index(), k, max_tokens)
-        deep = self._deep(behind, arguments)
-        retriever, number = deep or (self.retriever, {})
+        call = _Call(self, Behind.of(self, self._local_index(), k, max_tokens), arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
         try:
-            hits = retriever.invoke(query, config, **{**number, **arguments})
+            hits = call.retriever.invoke(query, config, **call.values)
         except ValueError as error:  # of some that have fewer
-            if retriever is self.retriever and not number:
-                raise
+            call.warn_of_refusal(error)
             hits = self.retriever.invoke(query, config, **arguments)
-            behind.index.warn_of_refusal(self.retriever, self.fetch_k, error)
-        return self._passages(query, hits, behind, arguments, deep)
+        return call.passages(query, hits)
 
     async def _aget_relevant_documents(
         self,
@@ -424,27 +423,24 @@ class PassageRetriever(BaseRetriever, _Shown):
         max_tokens: MaxTokens | None = None,
         **arguments: Any,
     ) -> list[Document]:
-        behind = Behind.of(self, self._local_index(), k, max_tokens)
-        deep = self._deep(behind, arguments)
-        retriever, number = deep or (self.retriever, {})
+        call = _Call(self, Behind.of(self, self._local_index(), k, max_tokens), arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
         try:
-            hits = await retriever.ainvoke(query, config, **{**number, **arguments})
+            hits = await call.retriever.ainvoke(query, config, **call.values)
         except ValueError as error:
-            if retriever is self.retriever and not number:
-                raise
+            call.warn_of_refusal(error)
             hits = await self.retriever.ainvoke(query, config, **arguments)
-            behind.index.warn_of_refusal(self.retriever, self.fetch_k, error)
-        return await asyncio.to_thread(self._passages, query, hits, behind, arguments, deep)
+        return await asyncio.to_thread(call.passages, query, hits)
 
-    def _deep(
-        self, behind: Behind, arguments: Mapping[str, object]
-    ) -> tuple[AnyRetriever, Values] | None:
-        """The retriever that gives `fetch_k` hits, with the argument for it; None if it takes no number.
 
-        Raises `OptionError`: arguments of the call that something would drop, or that the index does not obey.
-        """
-        retriever = self.retriever
+class _Call:
+    """How a retriever is asked one question, for `fetch_k` hits if it takes a number, and the passages of its hits.
+
+    Raises `OptionError`: arguments of the call that something would drop, or that the index does not obey.
+    """
+
+    def __init__(self, asked: PassageRetriever, behind: Behind, arguments: Values) -> None:
+        retriever, fetch_k = asked.retriever, asked.fetch_k
         if arguments:
             behind.check_call(arguments)
             dropped_by = dropping(retriever, arguments)
@@ -452,31 +448,34 @@ class PassageRetriever(BaseRetriever, _Shown):
                 raise OptionError(
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
-        if self.fetch_k is None or isinstance(retriever, _Indexed):
-            return retriever, {}  # the k of ours is a limit
+        self.usual, self.fetch_k, self.behind = retriever, fetch_k, behind
+        self.retriever, self.values = retriever, arguments.copy()
+        self.is_deep = True
+        if fetch_k is None or isinstance(retriever, _Indexed):
+            return  # the k of ours is a limit
         stated, field = stated_k(retriever), getattr(retriever, "k", None)
         if stated is not None:
-            return retriever, {"k": max(stated, self.fetch_k)}
-        if isinstance(retriever, BaseRetriever) and type(field) is int:
-            return retriever.model_copy(update={"k": max(field, self.fetch_k)}), {}
-        return None
+            self.values["k"] = max(stated, fetch_k)
+        elif isinstance(retriever, BaseRetriever) and type(field) is int:
+            self.retriever = retriever.model_copy(update={"k": max(field, fetch_k)})
+        else:
+            self.is_deep = False
 
-    def _passages(
-        self,
-        query: str,
-        documents: list[Document],
-        behind: Behind,
-        arguments: Mapping[str, object],
-        deep: object,
-    ) -> list[Document]:
+    def warn_of_refusal(self, error: ValueError) -> None:
+        """Warn of the error, or raise it if the retriever was asked as it is."""
+        if self.retriever is self.usual and "k" not in self.values:
+            raise error
+        self.behind.index.warn_of_refusal(self.usual, self.fetch_k, error)
+
+    def passages(self, query: str, documents: list[Document]) -> list[Document]:
         hits = _hooks.hits(documents)
-        if deep is None:
-            behind.index.warn_of_few(self.retriever, len(hits), self.fetch_k)
-        chosen = arguments.get("filter")
+        if not self.is_deep:
+            self.behind.index.warn_of_few(self.usual, len(hits), self.fetch_k)
+        chosen = self.values.get("filter")
         if isinstance(chosen, Mapping):
             for hit in hits:
                 check_obeyed(chosen, hit.metadata)
-        return [_document(passage, documents) for passage in behind.passages(query, hits)]
+        return [_document(passage, documents) for passage in self.behind.passages(query, hits)]
 
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]

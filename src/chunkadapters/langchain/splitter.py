@@ -184,7 +184,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     def create_documents(
         self, texts: list[str], metadatas: list[Metadata] | None = None
     ) -> list[Document]:
-        listed = [] if isinstance(texts, str) else list(texts)
+        listed = list(texts)
         if isinstance(texts, str) or not all(isinstance(text, str) for text in listed):
             raise DataError("create_documents expects a list of texts; split_text takes one text")
         rows = zip(listed, metadatas or [{} for _ in listed], strict=True)

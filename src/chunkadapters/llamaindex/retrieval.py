@@ -110,12 +110,11 @@ def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
 def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
     name = type(retriever).__name__
     if isinstance(retriever, BaseRetriever):
-        ask, aask = retriever.retrieve, retriever.aretrieve
 
         def filtered(where: Mapping[str, object]) -> DeployedRetriever:
             return _system(_narrowed(retriever, where))
 
-        return DeployedRetriever(name, ask, aask, retriever, filtered)
+        return DeployedRetriever(name, retriever.retrieve, retriever.aretrieve, retriever, filtered)
     if isinstance(retriever, BaseQueryEngine):
         return DeployedRetriever(name, *_of_engine(retriever), retriever)
     raise DataError(
@@ -326,11 +325,11 @@ class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
     balance: float = BALANCE
     order: Order = "score"
     counter: SkipValidation[TokenCounterLike] = "cl100k_base"
-    _sources: _Sources | None = PrivateAttr(default=None)
+    _sources: _Sources = PrivateAttr()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self._sources is None:
+        if not hasattr(self, "_sources"):
             self._sources = _Sources(self.index, self.documents)
         self._behind()
         return self
@@ -348,7 +347,6 @@ class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
         return "ChunkcorePassagePostprocessor"
 
     def _behind(self) -> Behind:
-        assert self._sources is not None
         return Behind.of(self, self._sources.index)
 
     def _postprocess_nodes(
@@ -356,7 +354,6 @@ class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
     ) -> list[NodeWithScore]:
         if query_bundle is None:
             raise OptionError("passages are chosen for a question: give query_str or query_bundle")
-        assert self._sources is not None
         hits = [hit_of(node) for node in nodes]
         passages = self._behind().passages(query_bundle.query_str, hits)
         return [self._sources.node(passage, nodes) for passage in passages]

@@ -42,7 +42,6 @@ from chunkcore.text import (
     Document,
     Span,
     check_document,
-    chunk_id,
     pages_of_all,
     text_of_spans,
 )
@@ -99,8 +98,8 @@ class DocumentChunks(LazyItems[Chunk]):
 
     >>> tea = Document("tea.md", "Tea. Hot.")
     >>> chunks = DocumentChunks(tea, np.array([[0, 4], [5, 9]]), np.array([2, 2]))
-    >>> chunks[1].text, chunks.ids() == [chunk.id for chunk in chunks]
-    ('Hot.', True)
+    >>> chunks[1].text
+    'Hot.'
     """
 
     document: Document
@@ -124,13 +123,6 @@ class DocumentChunks(LazyItems[Chunk]):
             return self.special[place]
         text, spans = self.document.text[start:end], (Span(start, end),)
         return Chunk(self.document.id, place, spans, text, count, fingerprint=self.fingerprint)
-
-    def ids(self) -> list[str]:
-        """Each `Chunk.id`, of chunks none of which is special."""
-        name, fingerprint = self.document.id, self.fingerprint
-        return [
-            chunk_id(name, fingerprint, f"{start}-{end}") for start, end in self.ranges.tolist()
-        ]
 
 
 def _in_source(

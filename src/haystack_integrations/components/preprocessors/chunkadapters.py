@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any
 
 from haystack import Document, component
@@ -54,19 +54,15 @@ from chunkadapters.places import (
     Metadata,
     MetadataLike,
     Origin,
-    are_columns,
     chunk_place,
     chunk_records,
     inherited,
-    ranges_of,
-    white_space_after,
+    with_white_space,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.chunkers.base import DocumentChunks
 from chunkcore.errors import OptionError
 from chunkcore.plain import digest, plain
 from chunkcore.retrieval.where import own_copy
-from chunkcore.spans import as_table
 from chunkcore.text import Chunk, Span
 
 
@@ -213,9 +209,6 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadat
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
     chain = _root(document)
     root_id, origin = chain or (document.id, WHOLE)
-    if chain is None and are_columns(chunks):
-        yield from repeat({}, len(chunks))
-        return
     for chunk in chunks:
         root = chunk_place(chunk, origin)
         place = {}
@@ -247,16 +240,12 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     text, chain = document.content or "", _root(document)
     if chain is not None and chain[1].parts:
         return chunks
-    before = ranges_of(chunks)
-    ranges: list[tuple[int, int]] = []
-    for (start, end), gap in zip(before, white_space_after(text, before), strict=True):
-        begin = 0 if not ranges and text[:start].isspace() else start
-        ranges.append((begin, end + len(gap)))
-    if are_columns(chunks):
-        return DocumentChunks(chunks.document, as_table(ranges), chunks.counts, chunks.fingerprint)
-    extended = []
-    for chunk, (start, end) in zip(chunks, ranges, strict=True):
+    extended: list[Chunk] = []
+    for chunk, gap in with_white_space(text, chunks):
         if len(chunk.spans) == 1 and not chunk.derived:
+            start, end = chunk.start, chunk.end + len(gap)
+            if not extended and text[:start].isspace():
+                start = 0
             chunk = replace(chunk, spans=(Span(start, end),), text=text[start:end])
         extended.append(chunk)
     return extended
