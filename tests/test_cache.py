@@ -77,20 +77,6 @@ def test_an_altered_entry_is_a_miss_and_can_be_stored_again(path):
     assert cache.fetch("m", keys("a", "b", "c"))[1][:, 0].tolist() == [1.0, 2.0, 3.0]
 
 
-def test_an_entry_that_is_no_vector_or_no_text_is_a_miss_whatever_its_checksum(path):
-    class Texts(LLMCache):
-        kind = "vector"
-
-    class Numbers(EmbeddingCache):
-        kind = "answer"
-
-    Texts(path).store("m", keys("a")[0], "abc")
-    Texts(path).store("m", keys("b")[0], "\x00\x80\x7f")  # as a float NaN
-    assert EmbeddingCache(path).fetch("m", keys("a", "b"))[0].tolist() == [False, False]
-    Numbers(path).store("m", keys("a"), rows(1.0))
-    assert LLMCache(path).fetch("m", keys("a")[0]) is None
-
-
 def other_database(path: Path) -> None:
     with closing(sqlite3.connect(path)) as raw, raw:  # what it wrote is in the file, not beside it
         raw.execute("CREATE TABLE mine (x)")

@@ -498,7 +498,7 @@ _MOST_HEADINGS = 4  # short lines in a row; more are a list
 _ENDING = ".!?;,…。！？；，।"
 
 _LEADING = re.compile(r"(?:\s*\n)?")
-_BLANK = re.compile(r"\n\s*\n|\Z")
+_BLANK = re.compile(r"(\n\s*\n)")  # a part of its own where a text is split
 _RECORD_OPENER = re.compile(r"[\[(<{|+\d]")  # of records, and of rows of tables
 # The date and the time, or the time with seconds, of an entry of a log; or its first value, as in "level=info".
 _STAMP = re.compile(
@@ -572,15 +572,14 @@ def record_lines(text: str) -> list[tuple[int, int]]:
     rows: list[tuple[int, int]] = []
     last = len(text.rstrip())
     start = _LEADING.match(text).end()  # type: ignore[union-attr]
-    for gap in _BLANK.finditer(text, start, last):
-        end = gap.start()
-        if text.count("-->", start, end) == 1 and _CAPTION.match(text, start, end):
-            rows.append((start, end))
-        elif text.count("\n", start, end) > 1:
-            lines = text[start:end].split("\n")
+    for part in _BLANK.split(text[start:last]):
+        if part.count("-->") == 1 and _CAPTION.match(part):
+            rows.append((start, start + len(part)))
+        elif part.count("\n") > 1 and not part.isspace():
+            lines = part.split("\n")
             if _are_records(lines):
                 rows += _ranges(lines, start)
-        start = gap.end()
+        start += len(part)
     return rows
 
 

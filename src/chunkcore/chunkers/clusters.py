@@ -356,8 +356,6 @@ class ClusterSemantic(Chunker):
         sizes = optimal_segmentation(vectors, most, mean=self.mean, fits=fits)
         lasts = np.cumsum(sizes) - 1
         rows = np.column_stack((pieces[lasts - sizes + 1, 0], pieces[lasts, 1]))
-        if not self.minimum:
-            return rows
         distances = neighbour_distances(vectors)[lasts[:-1]]
         return join_ranges(source, rows, self.minimum, self.size, [0.0, *distances.tolist()])
 
@@ -383,11 +381,9 @@ def mean_pair_similarity(vectors: Vectors) -> float:
         return 0.0
     total, nonzero = np.zeros(vectors.shape[1]), 0
     for start in range(0, count, BLOCK_ROWS):
-        wide = vectors[start : start + BLOCK_ROWS].astype(np.float64)
-        norms = np.sqrt(np.einsum("ij,ij->i", wide, wide))
-        norms[norms == 0] = 1.0
-        total += (1.0 / norms) @ wide
-        nonzero += int(wide.any(axis=1).sum())
+        block = vectors[start : start + BLOCK_ROWS]
+        total += unit_rows(block).sum(axis=0)
+        nonzero += int(block.any(axis=1).sum())
     return (float(total @ total) - nonzero) / (count * (count - 1))
 
 

@@ -190,14 +190,12 @@ def _within(source: TokenizedText, ranges: Ranges, most: int | None) -> Fits:
 
 
 def pair_statistics(unit: Floats) -> tuple[float, float]:
-    """Mean and standard deviation of the dot products of all pairs of rows, in O(n·d²) time.
+    """Mean and standard deviation of the dot products of all pairs of at least two rows, in O(n·d²) time.
 
     >>> pair_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     (0.3333333333333333, 0.4714045207910317)
     """
     count = len(unit)
-    if count < 2:
-        return 0.0, 0.0
     squares = np.einsum("ij,ij->i", unit, unit)
     total = unit.sum(axis=0)
     gram = unit.T @ unit  # its squared Frobenius norm is that of the large unit @ unit.T

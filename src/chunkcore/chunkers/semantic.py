@@ -247,7 +247,7 @@ class Breakpoint(SentenceChunker):
         distances = neighbour_distances(self._embed_windows(texts, self.buffer))
         amount = _AMOUNTS[self.threshold][0] if self.amount is None else self.amount
         cuts = breakpoints(distances, self.threshold, amount)
-        gaps = max(0, len(pieces) - 1)
+        gaps = len(pieces) - 1  # without that before an empty end
         return group_pieces(source, pieces, distances[:gaps], cuts[:gaps], self.minimum, self.size)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -108,8 +107,8 @@ class Sentence(Chunker):
     ) -> list[tuple[int, int]]:
         """The chunks of some sentences. A chunk over the maximum shares nothing and is halved until it fits."""
         maximum: int = self.hard_maximum
-        begins, afters = self._packed(running_counts(source, sentences), topics)
-        starts, ends = array("q", sentences[:, 0].tobytes()), array("q", sentences[:, 1].tobytes())
+        begins, afters = self._packed(running_counts(source, sentences).tolist(), topics)
+        starts, ends = sentences.T.tolist()
         over = source.counts(sentences[begins, 0], sentences[np.array(afters) - 1, 1]) > maximum
 
         def fits(first: int, after: int) -> bool:
@@ -130,18 +129,17 @@ class Sentence(Chunker):
             least = after if is_over else low
         return chunks
 
-    def _packed(self, sums: Numbers, topics: Numbers | None) -> tuple[array[int], array[int]]:
+    def _packed(self, sums: list[int], topics: Numbers | None) -> tuple[list[int], list[int]]:
         """The first sentence of each chunk, and the one after its last, by the sentences' `running_counts`."""
-        sums_of = array("q", sums.tobytes())
-        begins, afters = array("q"), array("q")
+        begins, afters = [], []
         begin = after = 0
-        while after < len(sums_of) - 1:
+        while after < len(sums) - 1:
             first = after
             if first:
-                least = max(begin + 1, self._shared(sums_of, topics, first))
-                fitting = bisect_left(sums_of, sums_of[first + 1] - self.size, least, first)
+                least = max(begin + 1, self._shared(sums, topics, first))
+                fitting = bisect_left(sums, sums[first + 1] - self.size, least, first)
                 begin = min(first, fitting)
-            after = bisect_right(sums_of, sums_of[begin] + self.size, first + 1) - 1
+            after = bisect_right(sums, sums[begin] + self.size, first + 1) - 1
             after = max(first + 1, after)
             begins.append(begin)
             afters.append(after)

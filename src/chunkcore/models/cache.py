@@ -308,11 +308,8 @@ class EmbeddingCache(Cache):
         keys: Sequence[bytes],
     ) -> tuple[Flags, Vectors]:
         """Which keys are there, and one row a key: float32, shape (len(keys), dimensions or 0), zeros without one."""
-        rows = {
-            key: np.frombuffer(value, dtype="<f4")
-            for key, value in self._read(model, keys).items()
-            if len(value) % 4 == 0  # bytes of a float
-        }
+        values = self._read(model, keys)
+        rows = {key: np.frombuffer(value, dtype="<f4") for key, value in values.items()}
         dimensions = len(next(iter(rows.values()))) if rows else 0
         is_kept = np.zeros(len(keys), dtype=np.bool_)
         vectors = np.zeros((len(keys), dimensions), dtype=np.float32)
@@ -320,7 +317,6 @@ class EmbeddingCache(Cache):
             row = rows.get(key)
             if row is not None and len(row) == dimensions:
                 is_kept[number], vectors[number] = True, row
-        is_kept &= np.isfinite(vectors).all(axis=1)
         return is_kept, vectors
 
     def store(
@@ -357,10 +353,7 @@ class LLMCache(Cache):
     ) -> str | None:
         """The answer; None where there is none or the entry is damaged."""
         value = self._read(model, [key]).get(key)
-        try:
-            return None if value is None else value.decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:
-            return None
+        return None if value is None else value.decode("utf-8", "surrogatepass")
 
     def store(
         self,

@@ -495,7 +495,12 @@ class OpenAILLM(MeteredLLM):
             problem = f"expected a JSON response, got one that cannot be read ({error})"
             raise BadAnswerError(problem) from None
         except StatusError as error:
-            raise _meaning(error, with_schema=schema is not None) from None
+            is_filtered = error.code == "content_filter"
+            if schema is not None and not is_filtered and error.status in SCHEMA_REFUSED:
+                raise SchemaRefusedError(str(error)) from None
+            if is_filtered or is_busy(error.status, error.code):
+                raise NoAnswerError(str(error)) from None
+            raise
         try:  # the package's object has the shape of whatever the endpoint sent
             choice = answer.choices[0]
             message, text = choice.message, choice.message.content
@@ -505,14 +510,6 @@ class OpenAILLM(MeteredLLM):
         text = text if isinstance(text, str) else ""
         reply = reply_of(text, message, choice, answer)
         return replace(reply, text=self._endpoint.redacted(reply.text, least=_SECRET))
-
-
-def _meaning(error: StatusError, *, with_schema: bool) -> Exception:
-    """What an HTTP status says of a question: ask without a schema, ask again, or give up."""
-    is_filtered = error.code == "content_filter"
-    if with_schema and not is_filtered and error.status in SCHEMA_REFUSED:
-        return SchemaRefusedError(str(error))
-    return NoAnswerError(str(error)) if is_filtered or is_busy(error.status, error.code) else error
 
 
 # ---- What services say beside an answer, by their own names
@@ -550,12 +547,11 @@ def reply_of(text: object, *sources: Any) -> Reply:
     if not isinstance(text, str):
         raise BadAnswerError(f"expected a text, got {type(text).__name__}")
     counts = [*_values(sources, _USAGE), *sources]
-    refusals = [value for value in _values(sources, ["refusal"]) if isinstance(value, str)]
-    refusal = "".join(refusals[:1])
-    finish = "refusal" if refusal else _finish(sources)
+    refusals = (value for value in _values(sources, ["refusal"]) if isinstance(value, str))
+    refusal = next(refusals, "")
     return Reply(
         text=str(text) or refusal,
-        finish=finish,
+        finish="refusal" if refusal else _finish(sources),
         input_tokens=_first_number(counts, _INPUT),
         output_tokens=_first_number(counts, _OUTPUT),
     )
@@ -572,10 +568,8 @@ def _finish(holders: Sequence[Any]) -> Literal["stop", "length", "refusal"]:
 
 
 def _first_number(holders: Sequence[Any], names: Sequence[str]) -> int | None:
-    for value in _values(holders, names):
-        if type(value) is int and value >= 0:
-            return value
-    return None
+    numbers = (value for value in _values(holders, names) if type(value) is int and value >= 0)
+    return next(numbers, None)
 
 
 def _values(holders: Sequence[Any], names: Sequence[str]) -> Iterator[Any]:

@@ -274,10 +274,11 @@ class CachedEmbedder:
         *,
         batch_size: int = 256,
     ) -> None:
-        self.model = get_embedder(embedder) if not isinstance(embedder, str) else embedder
-        self.name = embedder if isinstance(embedder, str) else embedder.name
+        self.model = embedder
         if isinstance(embedder, str):
             self.name = ":".join(filter(None, _parse(embedder)))
+        else:
+            self.name = get_embedder(embedder).name
         self.cache = EmbeddingCache() if cache is None else cache
         self.batch_size = batch_size
         self.embedded = 0
@@ -401,9 +402,9 @@ def _local_folder(model: str) -> Path | None:
     """The model's folder on this machine; None: the name may be one on the hub. The default model is its package's,
     whatever folder of its name lies in the current folder, which may be a stranger's.
     """
-    packaged = _package_folder() if model == DEFAULT_MODEL else None
-    if packaged:
-        return packaged
+    package = find_spec(_PACKAGE) if model == DEFAULT_MODEL else None
+    if package is not None and package.origin is not None:
+        return Path(package.origin).with_name("model")
     try:
         path = Path(model).expanduser()
         if path.is_dir():
@@ -416,14 +417,6 @@ def _local_folder(model: str) -> Path | None:
             "digits, -, _ and ., with a / between them"
         )
     return None
-
-
-def _package_folder() -> Path | None:
-    """The default model in its package, which is not imported; None where it is not installed."""
-    package = find_spec(_PACKAGE)
-    if package is None or package.origin is None:
-        return None
-    return Path(package.origin).with_name("model")
 
 
 def _best_backend(folder: Path | None) -> str:
