@@ -357,11 +357,7 @@ PAGES = {
         "</math><span class='katex-html base'>x</span>",
         "Tea\n\nx",
     ),
-    "formulas": (
-        "<math><mfrac><mi>a</mi><mn>2</mn></mfrac><mo>=</mo><msup><mi>c</mi><mn>3</mn></msup><msqrt><mi>x"
-        "</mi></msqrt></math>",
-        "a/2=c³√x",
-    ),
+    "formulas": ("<math><mfrac><mi>a</mi><mn>2</mn></mfrac>=<msup><mi>c</mi><mn>3</mn></msup><msqrt>x", "a/2=c³√x"),
     "notes of a book": ("Tea<a epub:type=noteref>12</a><sup><a epub:type=noteref>3</a></sup>", "Tea¹²³"),
     "what is for a mouse": (
         "<h2 class=anchor-link>Tea<a class=anchor-link>#</a></h2>It steeps.<h3><a id=a></a></h3>"
@@ -370,10 +366,7 @@ PAGES = {
         "<td class='code'><pre class='lineno py'>a = 1</pre></table>",
         "## Tea\n\nIt steeps.\n\n### Hot\n\n```\na = 1\n```",
     ),
-    "quotes": (
-        "<blockquote>Tea<br><br><div><br></div><div>is</div><blockquote>hot</blockquote></blockquote>",
-        "> Tea\n>\n> is\n>\n> > hot",
-    ),
+    "quotes": ("<blockquote>Tea<br><br><div><br></div><div>is</div><blockquote>hot", "> Tea\n>\n> is\n>\n> > hot"),
     "Outlook's list": ("<p><![if !supportLists]>1. <![endif]>Pour<?xml:namespace x /></p>", "1. Pour"),
 }
 
