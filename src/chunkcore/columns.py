@@ -10,9 +10,8 @@ from operator import eq
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from chunkcore.files import telling_the_folder
 from chunkcore.plain import text_key
 
 BLOCK = 16_384  # texts; enough that sorting by length pays, few enough to hold with their vectors
@@ -85,44 +84,38 @@ def blocks(
         yield items[start : start + size]
 
 
-def concatenate(
-    parts: Iterable[NDArray[Any]],
-    dtype: DTypeLike,
-    *,
-    memory_bytes: int,
-    expected: int = 0,
-) -> NDArray[Any]:
-    """Join arrays: in memory up to `memory_bytes`, else mapped from a temporary file that lives as long as the array.
-
-    `expected` is the number of rows, if known: a large array then starts in its file.
+def concatenate(parts: Iterable[NDArray[Any]], memory_bytes: int) -> NDArray[np.float32]:
+    """Join one or more arrays as float32: in memory up to `memory_bytes`, else mapped from a temporary file that lives
+    as long as the array.
 
     Raises `OSError`: the disk is full; the error names the temporary folder.
 
-    >>> concatenate([np.array([3, 5]), np.array([9])], "u4", memory_bytes=4).tolist()
-    [3, 5, 9]
+    >>> concatenate([np.array([[3, 5]]), np.array([[9, 2]])], memory_bytes=4).tolist()
+    [[3.0, 5.0], [9.0, 2.0]]
     """
-    kind = np.dtype(dtype)
-    held: list[NDArray[Any]] = []
+    held = []
     rows = size = 0
-    shape: tuple[int, ...] = ()
     file: Any = None
     for part in parts:
-        held.append(np.ascontiguousarray(part, kind))
+        held.append(np.ascontiguousarray(part, np.float32))
         rows += len(part)
         size += held[-1].nbytes
-        shape = part.shape[1:]
-        if file is None and size * max(1.0, expected / max(rows, 1)) > memory_bytes:
+        if file is None and size > memory_bytes:
             file = tempfile.TemporaryFile()  # noqa: SIM115
         if file is not None:
-            with telling_the_folder():
+            try:
                 for item in held:
                     file.write(item.data)
                 file.flush()
+            except OSError as error:
+                folder = f"{tempfile.gettempdir()} (temporary files: TMPDIR names another folder)"
+                error.filename = error.filename or folder
+                raise
             held.clear()
     if file is None:
-        return np.concatenate(held) if held else np.empty(0, kind)
+        return np.concatenate(held)
     with file:
-        return np.asarray(np.memmap(file, kind, mode="r", shape=(rows, *shape)))
+        return np.asarray(np.memmap(file, np.float32, mode="r", shape=(rows, *part.shape[1:])))
 
 
 def release(array: NDArray[Any]) -> None:

@@ -13,7 +13,6 @@ import re
 import secrets
 import shlex
 import stat
-import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
@@ -475,19 +474,6 @@ def utf8_line(row: Mapping[str, Any]) -> bytes:
 
 
 _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
-
-
-@contextmanager
-def telling_the_folder() -> Iterator[None]:
-    """Add the temporary folder to an OSError without a file name."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is None:
-            error.filename = (
-                f"{tempfile.gettempdir()} (temporary files: TMPDIR names another folder)"
-            )
-        raise
 
 
 def installed_version() -> str:

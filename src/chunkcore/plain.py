@@ -80,10 +80,13 @@ def digest(value: object, size: int = 16) -> str:
 
 
 def digest_of_texts(texts: Iterable[str], size: int = 16) -> str:
-    """`2 * size` hexadecimal digits of several texts: ("ab", "c") and ("a", "bc") differ."""
+    """`2 * size` hexadecimal digits of several texts, which may hold unpaired surrogates: ("ab", "c") and ("a", "bc")
+    differ.
+    """
     hashed = blake2b(digest_size=size)
     for text in texts:
-        hashed.update(framed(text))
+        data = text.encode("utf-8", "surrogatepass")
+        hashed.update(len(data).to_bytes(8, "little") + data)
     return hashed.hexdigest()
 
 
@@ -91,12 +94,6 @@ def text_key(text: str, role: str = "") -> bytes:
     """A 20-byte key of a text and its role ("document", "query", or "" for either)."""
     data = text.encode("utf-8", "surrogatepass")
     return blake2b(role.encode("ascii") + b"\0" + data, digest_size=20).digest()
-
-
-def framed(text: str) -> bytes:
-    """A text in UTF-8 behind its length in eight bytes; unpaired surrogates are allowed."""
-    data = text.encode("utf-8", "surrogatepass")
-    return len(data).to_bytes(8, "little") + data
 
 
 # ---- foreign text, for a terminal, a Markdown table, a CSV cell, a script; the template engine escapes HTML
@@ -259,16 +256,13 @@ class Markup(str):
         return str(self)
 
 
-def html_table(
-    columns: Mapping[str, Sequence[Any]],
-    rows: int = _ROWS,
-) -> str:
+def html_table(columns: Mapping[str, Sequence[Any]]) -> str:
     """The first rows as an HTML table, escaped."""
     count = max(map(len, columns.values()), default=0)
     head = "".join(f"<th>{html_text(name)}</th>" for name in columns)
-    lines = islice(zip(*columns.values(), strict=True), rows)
+    lines = islice(zip(*columns.values(), strict=True), _ROWS)
     body = "".join(map(_html_row, lines))
-    more = f"<p>{count - rows:,} more rows</p>" if count > rows else ""
+    more = f"<p>{count - _ROWS:,} more rows</p>" if count > _ROWS else ""
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
 

@@ -10,8 +10,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
-from hashlib import blake2b
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
@@ -20,7 +18,7 @@ from chunkcore.plain import (
     FrameList,
     Markup,
     columns_of,
-    framed,
+    digest_of_texts,
     marked,
     shortened,
 )
@@ -380,7 +378,7 @@ class Chunk:
         parts = [",".join([f"{span.start}-{span.end}" for span in self.spans])]
         if self.derived:  # a model can write several texts from one passage
             parts.append(self.text)
-        return chunk_id(self.document_id, self.fingerprint, *parts)
+        return digest_of_texts([self.document_id, self.fingerprint, *parts])
 
     @property
     def embedded_text(self) -> str:
@@ -412,20 +410,3 @@ def chunk_columns(chunks: Iterable[Chunk]) -> dict[str, Sequence[Any]]:
         if any(values):
             columns[name] = values
     return columns
-
-
-def chunk_id(
-    document_id: str,
-    fingerprint: str,
-    *parts: str,
-) -> str:
-    """The `Chunk.id` of a chunk with these `parts`: of one span whose text is the document's, as in "4-9"."""
-    hashed = _begun(document_id, fingerprint).copy()
-    for part in parts:
-        hashed.update(framed(part))
-    return hashed.hexdigest()
-
-
-@lru_cache(maxsize=64)  # the chunks of a document share them
-def _begun(*parts: str) -> blake2b:
-    return blake2b(b"".join(map(framed, parts)), digest_size=16)

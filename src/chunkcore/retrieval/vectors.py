@@ -431,12 +431,8 @@ class TextVectors:
         if len(corpora) > 1:
             order = _mixed(self._lengths(texts))
         row = np.argsort(order)
-        matrix = concatenate(
-            self._embedded(LazySequence(texts.__getitem__, order.tolist())),
-            np.float32,
-            memory_bytes=MEMORY,
-            expected=len(texts),
-        )
+        in_order = LazySequence(texts.__getitem__, order.tolist())
+        matrix = concatenate(self._embedded(in_order), MEMORY)
         for corpus, numbers in zip(corpora, places, strict=True):
             self.hold(corpus, SelectedRows(matrix, row[numbers]))
 

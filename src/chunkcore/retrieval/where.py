@@ -57,7 +57,14 @@ def allowed_documents(
                 equal.append(key in data and comparable(data[key]) == required)
             allowed &= np.array(equal, bool)  # of no documents, too
         return allowed
-    ids = {unicodedata.normalize("NFC", name) for name in _ids(where)}
+    is_one = isinstance(where, str) or not isinstance(where, Iterable)
+    names: list[Any] = [where] if is_one else list(where)
+    if not all(isinstance(name, str) for name in names):
+        raise OptionError(
+            "where is document ids, a mapping of metadata that must be equal, or a function of a document's metadata; "
+            f"got {echo(where)}"
+        )
+    ids = {unicodedata.normalize("NFC", name) for name in names}
     is_named = [unicodedata.normalize("NFC", document.id) in ids for document in documents]
     return np.array(is_named, bool)
 
@@ -154,18 +161,6 @@ def _shown(value: object) -> str:
         return echo(value)
     except RecursionError:
         return f"a {type(value).__name__} within itself"
-
-
-def _ids(where: Any) -> list[str]:
-    if isinstance(where, str):
-        return [where]
-    ids = list(where) if isinstance(where, Iterable) else [where]
-    if not all(isinstance(name, str) for name in ids):
-        raise OptionError(
-            "where is document ids, a mapping of metadata that must be equal, or a function of a document's metadata; "
-            f"got {echo(where)}"
-        )
-    return ids
 
 
 def comparable(value: object) -> object:

@@ -93,18 +93,16 @@ class FolderIndex:
             return False
         key = name, tuple(stamp)
         if key not in self._current:
-            self._current[key] = self._has_its_text(file, name)
+            inside = None if self.follow_links else self.root
+            try:
+                text = read_file(file, name, inside=inside).document.text
+                self._current[key] = text == self.document(name).text
+            except UnreadError:
+                # No right to, or no reader here; but a link out of the folder is none of its files.
+                self._current[key] = not file.is_symlink()
+            except DataError:  # no text any more
+                self._current[key] = False
         return self._current[key]
-
-    def _has_its_text(self, file: Path, name: str) -> bool:
-        inside = None if self.follow_links else self.root
-        try:
-            return read_file(file, name, inside=inside).document.text == self.document(name).text
-        except UnreadError:
-            # No right to, or no reader here; but a link out of the folder is none of its files.
-            return not file.is_symlink()
-        except DataError:  # no text any more
-            return False
 
     def row(self, passage: Retrieved) -> dict[str, Any]:
         """A passage as JSON values: document_id, file, lines (first and last, from 1), pages, spans, score, text and

@@ -440,10 +440,13 @@ def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) ->
     """The passages; one that ends in the header of a Markdown table ends before it, if no passage has a row of it."""
     whole = []
     for passage in passages:
-        start = None
+        start, end = None, passage.spans[-1].end
+        text = documents[passage.document_id].text
         if "|" in passage.text:
-            start = _bare_header(documents[passage.document_id].text, passage.spans[-1])
-        if start is None or _goes_on(passage, start, passages, documents):
+            start = _bare_header(text, passage.spans[-1])
+        others = [other for other in passages if other.document_id == passage.document_id]
+        rows = [other.spans[0].start for other in others]
+        if start is None or any(end <= row and "\n\n" not in text[start:row] for row in rows):
             whole.append(passage)
             continue
         kept = _before(passage, start, documents)
@@ -451,22 +454,6 @@ def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) ->
             parts = [_before(part, start, documents) for part in passage.parts]
             whole.append(replace(kept, parts=tuple(filter(None, parts))))
     return whole
-
-
-def _goes_on(
-    passage: Retrieved,
-    header: int,
-    passages: Sequence[Retrieved],
-    documents: Documents,
-) -> bool:
-    """Whether a passage has a row of the table whose header begins at a place of this passage."""
-    text, end = documents[passage.document_id].text, passage.spans[-1].end
-    rows = [
-        other.spans[0].start
-        for other in passages
-        if other.document_id == passage.document_id and other.spans[0].start >= end
-    ]
-    return any("\n\n" not in text[header:row] for row in rows)
 
 
 def _bare_header(text: str, span: Span) -> int | None:

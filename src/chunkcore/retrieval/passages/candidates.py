@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import regex
 
+from chunkcore.plain import digest_of_texts
 from chunkcore.retrieval.base import Budget, best_of
 from chunkcore.retrieval.lexicon import HAS_UNSPACED, without_tags, word_keys
 from chunkcore.retrieval.passages.assembly import (
@@ -26,7 +27,7 @@ from chunkcore.retrieval.passages.units import Header, Shown, Units
 from chunkcore.retrieval.passages.windows import LexicalWindows
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores, as_ranges, as_table
-from chunkcore.text import Document, Span, chunk_id, text_of_spans
+from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenCounter
 
 FEW = 10  # units, among fewer of which no score stands out
@@ -122,7 +123,7 @@ class Question:
             identity = chunk.id
         else:
             span_of_chunk = f"{spans[0].start}-{spans[0].end}"
-            identity = chunk_id(name, corpus.fingerprint or "", span_of_chunk)
+            identity = digest_of_texts([name, corpus.fingerprint or "", span_of_chunk])
         text = text_of_spans(source.text, shown)
         piece = Retrieved(name, shown, float(self.scores[unit]), text, id=identity)
         self._pieces[unit] = piece
