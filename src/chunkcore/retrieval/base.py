@@ -71,15 +71,11 @@ class Budget:
     def __init__(
         self,
         max_tokens: int,
-        counter: str | TokenCounter = "cl100k_base",
+        counter: str | TokenCounter,
     ) -> None:
         check_number("max_tokens", max_tokens, 1)
         self.counter = get_counter(counter)
         self.left = max_tokens
-
-    def total(self, texts: Iterable[str]) -> int:
-        """The tokens of several texts."""
-        return int(sum(self.counter.count_many(list(texts))))
 
     def fits(self, text: str) -> bool:
         return self.counter.count(text) <= self.left

@@ -123,9 +123,6 @@ class Enough:
         if not all(isinstance(value, int | float) for value in thresholds):
             raise OptionError(f"level and least are numbers, got {echo(thresholds)}")
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def read(cls, values: object) -> Enough | None:
         """What a manifest has; None if it has none. Raises `DataError`: it is damaged."""
@@ -358,7 +355,7 @@ def _manifest(
         with suppress(ChunkcoreError):
             chunker = corpus.chunker.spec
     if contents.enough is not None:
-        enough = contents.enough.to_dict()
+        enough = asdict(contents.enough)
     return {
         "format": FORMAT,
         "version": installed_version(),
@@ -380,13 +377,6 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 
 
 # ---- Reading
-
-
-def _check_size(path: Path, expected: Mapping[str, Any]) -> None:
-    """Raise `DataError`: it is no regular file, which may never end, or not as large as the manifest expects."""
-    with open_file(path) as file:
-        if os.fstat(file.fileno()).st_size != expected["bytes"]:
-            raise _damaged(path)
 
 
 def _check_fit(is_fit: object) -> None:
@@ -439,7 +429,6 @@ class _MappedRows(LazyRows):
         path: Path,
         expected: Mapping[str, Any],
     ) -> None:
-        _check_size(path, expected)
         self._rows = _mapped(path)
         self.shape, self.kind = self._rows.shape, self._rows.dtype.kind
         self._check = cache(partial(_check, path, expected, np.memmap(path, mode="r").data))
@@ -483,10 +472,9 @@ class OpenedFolder:
             return corpus, None
         name = model["name"] if embedder is None else embedder
         vectors = TextVectors(name, fingerprint=model["fingerprint"])
-        folder, files = self.folder / self.manifest["data"], self.manifest["files"]
         for kind, name in _ROWS.items():
-            if name in files:
-                rows = _MappedRows(folder / name, files[name])
+            if name in self.manifest["files"]:
+                rows = _MappedRows(*self._file(name))
                 count = len(corpus.owners) if kind == "texts" else len(corpus)
                 _check_fit(rows.kind == "f" and len(rows.shape) == 2 and len(rows) == count)
                 vectors.hold(corpus, rows, kind)
@@ -521,17 +509,25 @@ class OpenedFolder:
             _check_postings(corpus.made_postings[match[1]], len(corpus))
         return corpus
 
+    def _file(self, name: str) -> tuple[Path, Mapping[str, Any]]:
+        """A file of data and what the manifest expects of it. Raises `DataError`: it is no regular file, which may
+        never end, or not as large.
+        """
+        path, expected = self.folder / self.manifest["data"] / name, self.manifest["files"][name]
+        with open_file(path) as file:
+            if os.fstat(file.fileno()).st_size != expected["bytes"]:
+                raise _damaged(path)
+        return path, expected
+
     def _bytes(self, name: str) -> bytes:
-        path: Path = self.folder / self.manifest["data"] / name
-        _check_size(path, self.manifest["files"][name])
+        path, expected = self._file(name)
         data = path.read_bytes()
-        _check(path, self.manifest["files"][name], data)
+        _check(path, expected, data)
         return data
 
     def _array(self, name: str) -> NDArray[Any]:
-        path = self.folder / self.manifest["data"] / name
-        _check_size(path, self.manifest["files"][name])
-        _check(path, self.manifest["files"][name], np.memmap(path, mode="r").data)
+        path, expected = self._file(name)
+        _check(path, expected, np.memmap(path, mode="r").data)
         return _mapped(path)
 
 

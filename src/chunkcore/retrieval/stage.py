@@ -236,14 +236,15 @@ class _Staged(PassageIndex):
         units = [(unit, pieces[unit].with_score(score_of.get(unit, 0.0))) for unit in worth]
         if max_tokens is None:
             return self._joined(units, worth), True
-        budget = Budget(max_tokens, counter)
 
         def tokens(count: int) -> int:
-            return budget.total(passage.text for passage in self._joined(units[:count], worth))
+            texts = [passage.text for passage in self._joined(units[:count], worth)]
+            return int(sum(counter.count_many(texts)))
 
         count = bisect_right(range(1, len(units) + 1), max_tokens, key=tokens)
         if count:
             return self._joined(units[:count], worth), count == len(units)
+        budget = Budget(max_tokens, counter)
         return first_cut([piece for _, piece in units], budget), not units
 
     def _joined(

@@ -163,12 +163,8 @@ class _Windows:
             starts.append(self._places[scale.starts[middle]])
             ends.append(self._places[scale.ends[middle] - 1] + 1)
             norms.append(scale.norms[middle])
-            reach.append(
-                [
-                    ends[-1].searchsorted(self._places, side="right") + offset,
-                    starts[-1].searchsorted(self._places, side="right") + offset,
-                ]
-            )
+            edges = ends[-1], starts[-1]
+            reach += [edge.searchsorted(self._places, side="right") + offset for edge in edges]
             offset += len(begins)
         self._starts: Numbers = np.concatenate([self._places[:0], *starts])
         self._ends: Numbers = np.concatenate([self._places[:0], *ends])
@@ -269,7 +265,7 @@ class LexicalWindows:
         self._size = len(units)
         self._postings = units.corpus.postings(form).selected(units.order)
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
-        self._counts: dict[str, int] = {}  # of units that have such a word
+
         longest = int(np.diff(units.firsts).max(initial=0))
         lengths = _running(self._postings.lengths)
         self._widths = [min(width, longest) for width in SCALES["lexical"]]
@@ -321,22 +317,16 @@ class LexicalWindows:
 
     def counts(self, text: str) -> dict[str, int]:
         """How many units have each of the text's words, as they are compared."""
-        counts = {}
-        for key in word_keys(text, self.form):
-            if key not in self._counts:
-                self._counts[key] = len(self._postings.of_word(key)[0])
-            counts[key] = self._counts[key]
-        return counts
+        return {key: len(self._postings.of_word(key)[0]) for key in word_keys(text, self.form)}
 
     def word_weights(self, question: str) -> dict[str, float]:
         """The weight of each word of the question: the logarithm of how many times as many units are without it; 0 if
         most have it.
         """
-        size = self._size
-        weights = {}
-        for key, count in self.counts(question).items():
-            weights[key] = max(0.0, math.log(odds_against(count, size)))
-        return weights
+        return {
+            key: max(0.0, math.log(odds_against(count, self._size)))
+            for key, count in self.counts(question).items()
+        }
 
     def shares(
         self,
@@ -353,12 +343,8 @@ class LexicalWindows:
         weights = self.word_weights(question)
         start, end = self._units.windows(width)
         for key, weight in weights.items():
-            units, _ = self._postings.of_word(key)
-            if not width:
-                shares[units] += weight
-                continue
             has = np.zeros(len(shares), np.int32)
-            has[units] = 1
+            has[self._postings.of_word(key)[0]] = 1
             counts = _running(has)
             shares += weight * (counts[end] > counts[start])
         return shares / (float(np.linalg.norm([0.0, *weights.values()], norm)) or 1.0)
