@@ -164,14 +164,8 @@ def passages_of(
         assert isinstance(k, int)
         return tuple(_text(benchmark, piece) for piece in results[:k])
     budget = Budget(limit, counter)
-    texts = []
-    for piece in results:
-        text = budget.take(_text(benchmark, piece))
-        if text:
-            texts.append(text)
-        if budget.left == 0:
-            break
-    return tuple(texts)
+    texts = (budget.take(_text(benchmark, piece)) for piece in results)
+    return tuple(filter(None, texts))
 
 
 def _text(benchmark: Benchmark, piece: Retrieved) -> str:

@@ -432,8 +432,9 @@ def calibrate(
     )
     if len(needs.unanswered):
         share, low, high = needs.passing(enough.least)
-        asked = f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%})"
-        running.say(f"{asked} are still called related")
+        running.say(
+            f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%}) are still called related"
+        )
     for question, document in needs.repeated.items():
         running.say(f"left out there: {document} answers {question} as well")
     if opened.folder is None:

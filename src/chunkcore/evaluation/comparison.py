@@ -463,8 +463,9 @@ def _opening(comparison: Comparison) -> str:
     share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of these {comparison.by}s"
     if len(comparison.tied) == 1:
         return f"{highest}, and {share}."
-    tied = f"It is statistically tied with {enumerated(comparison.tied[1:])}"
-    return f"{highest}. {tied}, and {share}."
+    return (
+        f"{highest}. It is statistically tied with {enumerated(comparison.tied[1:])}, and {share}."
+    )
 
 
 def _lead(comparison: Comparison, lead: Difference) -> str:

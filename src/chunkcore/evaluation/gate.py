@@ -147,8 +147,10 @@ def check_baseline(
     now, before = _paired(report, earlier, measure)
     change = compare([now, before], measure, resamples=resamples, seed=seed, by=by).differences[0]
     if math.isnan(change.mean):
-        unknown = f"the change of {measure} is not known, as it is not defined here"
-        return Check(f"{report.name}: {unknown}.", failed=False)
+        return Check(
+            f"{report.name}: the change of {measure} is not known, as it is not defined here.",
+            failed=False,
+        )
     low, high = (measure.show(end, signed=True) for end in (change.low, change.high))
     where = f"{_common(report, earlier, now)} (95 % interval of the change {low} to {high})"
     was, shown = (measure.show(side.mean(measure)) + measure.suffix for side in (before, now))

@@ -206,7 +206,9 @@ class QuestionWriter:
                     if sample is None:
                         break
                     self.asked += 1
-                    earlier = self._earlier(sample.document.id)
+                    # The latest, those of this document last, and so never left out first.
+                    order = sorted(self._written, key=lambda one: one[0] == sample.document.id)
+                    earlier = [question for _, question in order[-_EARLIER:]]
                     question = question_about(sample.text, earlier, _EXCERPTS, self.asked)
                     answer = pool.submit(ask, llm, question, retries=options.retries)
                     waiting.append((f"g{self.asked}", sample, answer))
@@ -220,11 +222,6 @@ class QuestionWriter:
                     progress("questions", len(self.kept), options.questions)
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
-
-    def _earlier(self, document_id: str) -> list[str]:
-        """The latest questions in the order of asking, those of this document last, and so never left out first."""
-        order = sorted(self._written, key=lambda written: written[0] == document_id)
-        return [question for _, question in order[-_EARLIER:]]
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
         outcome = self._judge(name, sample, answer)

@@ -382,9 +382,15 @@ class LabelServer(ThreadingHTTPServer):
         for part in parts:
             number = self.questions.numbers[part.document_id]
             place = self._sentences(number, part.spans[0])
-            candidate = self._candidate(number, place)
-            if candidate["text"]:
-                candidates[number, place] = candidate
+            text = place.slice(self.shown(number)).replace(_NO_WIDTH, "").strip()
+            if text:
+                candidates[number, place] = {
+                    "document": number,
+                    "start": place.start,
+                    "end": place.end,
+                    "text": page_text(text[:_SHOWN]),
+                    "pages": self.questions.documents[number].pages_of(place),
+                }
         return {"candidates": list(candidates.values())[:_CANDIDATES]}
 
     def _sentences(self, number: int, span: Span) -> Span:
@@ -401,18 +407,6 @@ class LabelServer(ThreadingHTTPServer):
             first += 1
         last = min(bisect_left(starts, span.start + end), len(starts) - 1)
         return Span(starts[first], starts[max(first + 1, last)])
-
-    def _candidate(self, number: int, span: Span) -> dict[str, Any]:
-        text = span.slice(self.shown(number)).replace(_NO_WIDTH, "").strip()
-        pages = self.questions.documents[number].pages_of(span)
-        shown = page_text(text[:_SHOWN])
-        return {
-            "document": number,
-            "start": span.start,
-            "end": span.end,
-            "text": shown,
-            "pages": pages,
-        }
 
     def text(self, number: int, at: int) -> dict[str, Any]:
         """A document's sentences around a place: each its start, and its text with what follows it."""

@@ -172,8 +172,10 @@ def _copies(
         return
     for owner, start in islice(documents.places(question, None), 1):
         span = documents.forms[owner].span(start, start + len(question))
-        where = f"{names[owner]!r} at {span.start}-{span.end}"
-        yield "leakage", f"the question stands in {where}, word for word"
+        message = (
+            f"the question stands in {names[owner]!r} at {span.start}-{span.end}, word for word"
+        )
+        yield "leakage", message
     for excerpt in excerpts:
         folded = fold(excerpt).text
         if len(folded) >= _LEAK and folded in question:

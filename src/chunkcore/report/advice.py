@@ -372,8 +372,7 @@ class _Choice:
         more = f"{rounded(low)} to {rounded(high)} more questions"
         if comparison.by == "document":
             size = self.questions / comparison.units
-            documents = f"{rounded(low / size)} to {rounded(high / size)} more documents"
-            more += f", which is {documents} like these,"
+            more += f", which is {rounded(low / size)} to {rounded(high / size)} more documents like these,"
         return f"{more} show a difference of {comparison.within} in 8 of 10 cases."
 
 

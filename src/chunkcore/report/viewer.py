@@ -278,8 +278,6 @@ def _scored_parts(piece: Retrieved) -> list[float]:
 
 def _unlike(piece: Retrieved, document: str) -> str:
     """The retrieved text if it differs from the document's at its spans, else ""."""
-    if not piece.text:
-        return ""
     texts = [span.slice(document) for span in piece.spans]
     if document and texts and all(text in piece.text for text in texts):
         return ""

@@ -182,14 +182,6 @@ class PassagesBehind:
         limits = limits_of(measures)
         return score_limits(self._scorer, self.runs(hits, limits, show, name), limits, measures)
 
-    def curve(
-        self,
-        hits: Run,
-        show: str,
-    ) -> dict[int, Scores]:
-        """How much evidence passages behind a run hold within each budget; see `Report.curve`."""
-        return curve_of(self.score(hits, recalls(self._scorer, hits), show, hits.name))
-
 
 LEAST = 30  # questions of a part
 PARTS = 3

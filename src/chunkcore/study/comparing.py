@@ -333,8 +333,9 @@ def compare_systems(
     except KeyboardInterrupt:
         if not reports:
             raise
-        count = f"the first {len(reports):,} to be scored"
-        stopped = f"Stopped before the end; the report is of {count}."
+        stopped = (
+            f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
+        )
     reports = [
         replace(report, cost=report.cost and report.cost.priced(settings.prices))
         for report in reports
@@ -394,8 +395,8 @@ class _Study:
             if settings.extras:
                 name = system_name(run.name, system.stage)
                 report = behind.score(run, settings.measures, BEHIND, name)
-                curve = behind.curve(run, BEHIND)
-                reports.append(replace(report, system=system, curve=curve))
+                curve = behind.score(run, recalls(scorer, run), BEHIND, run.name)
+                reports.append(replace(report, system=system, curve=curve_of(curve)))
 
     def _best_alone(self, reports: Sequence[Report]) -> Report | None:
         """The best without passages; None where no other is asked for, or known."""

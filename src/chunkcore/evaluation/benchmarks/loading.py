@@ -139,8 +139,7 @@ class EvidenceFinder:
         elif text in (None, words):
             return Evidence(document.id, span)
         else:
-            place = f"at {span.start}-{span.end} of {echo(document.id)}"
-            problem = f"{place} stands {echo(words)}, not {echo(text)}"
+            problem = f"at {span.start}-{span.end} of {echo(document.id)} stands {echo(words)}, not {echo(text)}"
         if not self._by_words or not isinstance(text, str):
             raise EvidenceError(problem, "not-found")
         try:
