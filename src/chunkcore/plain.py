@@ -22,6 +22,8 @@ from chunkcore.lazy import needed
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+JsonObject = dict[str, Any]
+
 
 def plain(
     value: object,

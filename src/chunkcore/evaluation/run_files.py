@@ -15,7 +15,7 @@ from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
 from chunkcore.files import check_no_link, json_lines, utf8_line, write_parts
 from chunkcore.locating.alignment import Aligner
-from chunkcore.plain import digest
+from chunkcore.plain import JsonObject, digest
 from chunkcore.run import Retrieved, Run
 from chunkcore.spans import pairs_of
 from chunkcore.text import Document, Span
@@ -24,13 +24,13 @@ _FORMAT = "chunkcore run 1"
 _TEXTS = ("id", "document_id", "text", "digest")
 
 
-def _header(body: Sequence[bytes]) -> dict[str, Any]:
+def _header(body: Sequence[bytes]) -> JsonObject:
     """The first line of a file that we write; a file of another program has none."""
     checksum = digest(b"".join(body))
     return {"format": _FORMAT, "lines": len(body), "checksum": checksum}
 
 
-def _check_header(path: Path, header: Mapping[str, Any]) -> None:
+def _check_header(path: Path, header: JsonObject) -> None:
     """Raise `DataError`: what follows the header is not what we wrote."""
     with path.open("rb") as file:
         body = list(file)[1:]
@@ -106,7 +106,7 @@ def write_run(
     return write_parts(Path(path), [utf8_line(_header(body)), *body])
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _json_rows(path: Path) -> Iterator[tuple[str, JsonObject]]:
     """A row a hit; and a row with empty "results" for each query that has a line."""
     for line, row in json_lines(path):
         where = f"{path}, line {line}"
@@ -144,7 +144,7 @@ class _RunReader:
         self._seen: dict[object, str] = {}  # the line of each hit, by its query and place
         self._last: dict[str, tuple[float, float]] = {}  # the rank and score of the line before
 
-    def add(self, where: str, row: Mapping[str, Any]) -> None:
+    def add(self, where: str, row: JsonObject) -> None:
         """Add a line's hit; a line with "results" says only that its question was asked."""
         query = row.get("query_id")
         if not isinstance(query, str):
@@ -169,7 +169,7 @@ class _RunReader:
                 raise DataError(f"the query {echo(query)} has this hit already, in {line}")
         pieces.append(piece)
 
-    def _score(self, query: str, row: Mapping[str, Any]) -> float:
+    def _score(self, query: str, row: JsonObject) -> float:
         """The score, 0 without one. Raises `DataError`: rank or score do not follow on the line before."""
         rank, score = _number(row, "rank"), _number(row, "score")
         last_rank, last_score = self._last.get(query, (-math.inf, math.inf))
@@ -215,7 +215,7 @@ class _RunReader:
         return Retrieved(document_id, places, score, id=name)
 
 
-def _texts(row: Mapping[str, Any]) -> dict[str, str]:
+def _texts(row: JsonObject) -> dict[str, str]:
     """The texts of a hit. Raises `DataError`: they do not say what was found."""
     texts = {key: row.get(key) or "" for key in _TEXTS}
     for key, value in texts.items():
@@ -230,7 +230,7 @@ def _texts(row: Mapping[str, Any]) -> dict[str, str]:
     return texts
 
 
-def _number(row: Mapping[str, Any], key: str) -> float | None:
+def _number(row: JsonObject, key: str) -> float | None:
     value = row.get(key)
     if value is None:
         return None
@@ -253,7 +253,7 @@ def _json_run(
         scores = [float(piece.score) for piece in pieces]
         is_falling = scores == sorted(scores, reverse=True) and all(map(math.isfinite, scores))
         for rank, piece in enumerate(pieces, start=1):
-            row: dict[str, Any] = {"query_id": query, "rank": rank}
+            row: JsonObject = {"query_id": query, "rank": rank}
             if is_falling:
                 row["score"] = float(piece.score)
             if piece.id:

@@ -10,7 +10,7 @@ import re
 import secrets
 import sys
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from http import HTTPStatus
@@ -42,7 +42,7 @@ from chunkcore.files import (
     utf8_line,
     write_checked,
 )
-from chunkcore.plain import digest, page_text
+from chunkcore.plain import JsonObject, digest, page_text
 from chunkcore.questions.labels import check_questions_file, evidence_of
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
@@ -62,6 +62,9 @@ _HEADING = re.compile(r"\s*#{1,6}\s")
 _NO_WIDTH = "\ufeff"  # white space, as the page trims it
 _SHOWN = 400  # characters of a candidate in the list
 _REPLACED = "evidence that is not found is replaced by what is marked"
+
+
+Place = tuple[int, int, int]  # a document's number, start and end
 
 
 class StaleError(DataError):
@@ -108,7 +111,7 @@ class LabelledQuestions:
         self.numbers = {document.id: number for number, document in enumerate(documents)}
         self._finder = EvidenceFinder(documents)
         self._thread_lock = RLock()
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[JsonObject] = []
         self._stamp: list[int] = []
         check_unchanged(self.path)
         self._read_again()
@@ -130,7 +133,7 @@ class LabelledQuestions:
                 self._rows = [row for _, row in json_lines(self.path)]
             self._stamp = stamp
 
-    def _save(self, rows: list[dict[str, Any]]) -> None:
+    def _save(self, rows: list[JsonObject]) -> None:
         write_checked({self.path: b"".join(map(utf8_line, rows))})
         self._stamp = stamp_of(self.path)
         self._rows = rows
@@ -143,7 +146,7 @@ class LabelledQuestions:
         """How many questions have evidence or are said to have none."""
         return sum(any(map(row.get, _LABELS)) for row in self._rows)
 
-    def state(self, number: int) -> dict[str, Any]:
+    def state(self, number: int) -> JsonObject:
         """A question as the page shows it: number, id, question, evidence, without_evidence, problem, and a version
         that changes with the row.
         """
@@ -160,7 +163,7 @@ class LabelledQuestions:
                 "version": _version(row),
             }
 
-    def states(self) -> list[dict[str, Any]]:
+    def states(self) -> list[JsonObject]:
         """All questions."""
         with self._thread_lock:
             self._read_again()
@@ -194,11 +197,11 @@ class LabelledQuestions:
     def mark(
         self,
         number: int,
-        spans: Iterable[tuple[int, int, int]],
+        spans: Iterable[Place],
         *,
         without_evidence: bool = False,
         version: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """Give a question this evidence instead of its former; returns its `state`.
 
         `spans` are document number, start and end. White space at the ends is left out; spans that touch, or that only
@@ -231,9 +234,9 @@ class LabelledQuestions:
             raise DataError(f"there are {len(self.documents)} documents, and no number {number}")
         return self.documents[number]
 
-    def _joined(self, spans: Iterable[tuple[int, int, int]]) -> list[dict[str, Any]]:
+    def _joined(self, spans: Iterable[Place]) -> list[JsonObject]:
         """Disjoint evidence in order, as a row has it."""
-        joined: list[tuple[int, int, int]] = []
+        joined: list[Place] = []
         for number, start, end in sorted(spans):
             text = without_tags(self.document(number))
             if not 0 <= start < end <= len(text):
@@ -249,7 +252,7 @@ class LabelledQuestions:
             evidence_of(self.documents[number], [Span(start, end)]) for number, start, end in joined
         ]
 
-    def _evidence(self, row: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    def _evidence(self, row: JsonObject) -> tuple[list[JsonObject], str]:
         """The evidence by document number, and why some of it is not found."""
         evidence, problem = [], ""
         try:
@@ -269,11 +272,11 @@ class LabelledQuestions:
         return evidence, problem
 
 
-def _version(row: Mapping[str, Any]) -> str:
+def _version(row: JsonObject) -> str:
     return digest(row, 8)
 
 
-def _free_ids(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _free_ids(rows: Sequence[JsonObject]) -> Iterator[str]:
     ids = {str(row.get("id")) for row in rows}
     for number in count(len(rows) + 1):
         if f"q{number}" not in ids:
@@ -366,7 +369,7 @@ class LabelServer(ThreadingHTTPServer):
         body = body.replace("/*style*/", style).replace("/*script*/", script)
         return body.encode(), f"{policy(style, script)}; connect-src 'self'"
 
-    def all(self) -> dict[str, Any]:
+    def all(self) -> JsonObject:
         """What the page starts from."""
         documents = [
             {"name": page_text(doc.id), "size": len(doc.text)} for doc in self.questions.documents
@@ -374,11 +377,11 @@ class LabelServer(ThreadingHTTPServer):
         file = page_text(str(self.questions.path))
         return {"questions": self.questions.states(), "documents": documents, "file": file}
 
-    def search(self, words: str) -> dict[str, Any]:
+    def search(self, words: str) -> JsonObject:
         """Candidates for these words: the sentences of the passages' best parts, best first."""
         passages = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
         parts = sorted(RankedList(passages).parts, key=lambda part: -part.score)
-        candidates: dict[tuple[int, Span], dict[str, Any]] = {}
+        candidates: dict[tuple[int, Span], JsonObject] = {}
         for part in parts:
             number = self.questions.numbers[part.document_id]
             place = self._sentences(number, part.spans[0])
@@ -408,7 +411,7 @@ class LabelServer(ThreadingHTTPServer):
         last = min(bisect_left(starts, span.start + end), len(starts) - 1)
         return Span(starts[first], starts[max(first + 1, last)])
 
-    def text(self, number: int, at: int) -> dict[str, Any]:
+    def text(self, number: int, at: int) -> JsonObject:
         """A document's sentences around a place: each its start, and its text with what follows it."""
         self.questions.document(number)
         text, starts = self.shown(number), self.units(number)
@@ -457,7 +460,7 @@ class _Requests(BaseHTTPRequestHandler):
 
     do_POST = do_GET  # noqa: N815
 
-    def _asked(self) -> Callable[[], dict[str, Any] | None]:
+    def _asked(self) -> Callable[[], JsonObject | None]:
         """What gives the answer to the page; None stands for the page. Raises `ChunkcoreError`: it asks wrongly."""
         port = self.server.server_port
         try:
@@ -477,7 +480,7 @@ class _Requests(BaseHTTPRequestHandler):
             raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
         return work
 
-    def _read_request(self, path: str) -> Callable[[], dict[str, Any] | None] | None:
+    def _read_request(self, path: str) -> Callable[[], JsonObject | None] | None:
         """What gives the answer; None for an unknown path. Raises what Python raises for a wrong request."""
         server, questions = self.server, self.server.questions
         if self.command == "POST":
@@ -505,7 +508,7 @@ class _Requests(BaseHTTPRequestHandler):
             return lambda: server.text(number, at)
         return None
 
-    def _body(self) -> dict[str, Any]:
+    def _body(self) -> JsonObject:
         if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
             raise _RefusedError(HTTPStatus.FORBIDDEN, "only this page may change questions")
         stated = self.headers.get("Content-Length", "")
@@ -516,7 +519,7 @@ class _Requests(BaseHTTPRequestHandler):
             raise DataError(f"a request has 1 to {_BODY:,} bytes")
         return json_object(self.rfile.read(size).decode("utf-8", "replace"))
 
-    def _send(self, status: HTTPStatus, answer: dict[str, Any] | None) -> None:
+    def _send(self, status: HTTPStatus, answer: JsonObject | None) -> None:
         if answer is None:
             kind = "text/html; charset=utf-8"
             body, allowed = self.server.page()
@@ -540,7 +543,7 @@ class _Requests(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _place(piece: Mapping[str, Any]) -> tuple[int, int, int]:
+def _place(piece: JsonObject) -> Place:
     """A place as a request has it. Raises `TypeError`: a number is no whole one."""
     return index(piece["document"]), index(piece["start"]), index(piece["end"])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import OptionError, echo
@@ -14,6 +14,7 @@ from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinde
 from chunkcore.files import json_lines, utf8_line, write_checked
 from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.text_search import fold
+from chunkcore.plain import JsonObject
 from chunkcore.reading.visible import in_source
 from chunkcore.run import Retrieved
 from chunkcore.text import Document, Span
@@ -79,7 +80,7 @@ def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:
     return states
 
 
-def evidence_of(document: Document, spans: Sequence[Span]) -> dict[str, Any]:
+def evidence_of(document: Document, spans: Sequence[Span]) -> JsonObject:
     """Evidence from the first of these spans to the last, as a row of questions has it: in the document's file."""
     span = Span(spans[0].start, spans[-1].end)
     (place,) = in_source(document, [span])
@@ -87,7 +88,7 @@ def evidence_of(document: Document, spans: Sequence[Span]) -> dict[str, Any]:
     return {"document": document.id, "start": place.start, "end": place.end, "text": text}
 
 
-def _excerpts(row: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _excerpts(row: JsonObject) -> Iterator[tuple[int, JsonObject]]:
     """The excerpts of a row by their places in its list, each with the name of its document, "" for any.
 
     A single one becomes a list in the row.
@@ -116,7 +117,7 @@ class _Finder:
     def _loose(self) -> Aligner:
         return Aligner(self._documents, similarity=_ALIKE)
 
-    def state(self, excerpt: Mapping[str, Any]) -> tuple[State, tuple[Retrieved, ...]]:
+    def state(self, excerpt: JsonObject) -> tuple[State, tuple[Retrieved, ...]]:
         text, name = excerpt["text"], excerpt["document_id"]
         start = excerpt.get("start")
         here: State = "there"
@@ -173,7 +174,7 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     """
     finder, aligner = EvidenceFinder(documents), Aligner(documents, similarity=_LEAST)
     by_id = {document.id: document for document in documents}
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     fixes: list[LabelState] = []
     for number, row in json_lines(path):
         rows.append(row)
@@ -190,9 +191,7 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     return fixes
 
 
-def _resembling(
-    excerpt: Mapping[str, Any], finder: EvidenceFinder, aligner: Aligner
-) -> Retrieved | None:
+def _resembling(excerpt: JsonObject, finder: EvidenceFinder, aligner: Aligner) -> Retrieved | None:
     """What surely resembles the whole of an excerpt that a benchmark refuses; None for any other."""
     try:
         finder.find(excerpt)

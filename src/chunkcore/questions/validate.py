@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from chunkcore.files import json_object, text_lines
 from chunkcore.locating.text_search import Searchable, fold
 from chunkcore.models import Embedder, embed
 from chunkcore.models.base import unit_rows
+from chunkcore.reading.opening import Row
 from chunkcore.spans import Scores
 from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter, get_counter
@@ -40,6 +41,7 @@ _LEAST = 3  # tokens of evidence
 _LEAK = 20  # letters and digits; shorter texts occur by chance
 _ANSWER = 8  # likewise, of an answer in its question
 _WORD = re.compile(r"\w+")
+_Problems = Iterator[tuple[str, str]]  # kinds of finding, and messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def validate_benchmark(
     return sorted(findings, key=lambda finding: order.index(finding.kind))
 
 
-def _sizes(excerpts: Sequence[str], counter: TokenCounter, size: int) -> Iterator[tuple[str, str]]:
+def _sizes(excerpts: Sequence[str], counter: TokenCounter, size: int) -> _Problems:
     """The evidence that is too long or too short, by kind of finding."""
     for text in excerpts:
         count = counter.count(text)
@@ -165,7 +167,7 @@ def _copies(
     documents: Searchable,
     names: Sequence[str],
     excerpts: Sequence[str],
-) -> Iterator[tuple[str, str]]:
+) -> _Problems:
     """Where the question stands in a document, and the evidence that stands in the question."""
     question = fold(text).text
     if len(question) < _LEAK:
@@ -194,9 +196,9 @@ def _questions_file(
     return Path(questions)
 
 
-def _lines(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
+def _lines(path: Path) -> list[Row]:
     """The lines of a ``questions.jsonl``; a damaged line becomes a row that is left out."""
-    rows: list[tuple[str, Mapping[str, Any]]] = []
+    rows: list[Row] = []
     for number, line in text_lines(path):
         if line.strip():
             try:
@@ -207,7 +209,7 @@ def _lines(path: Path) -> list[tuple[str, Mapping[str, Any]]]:
     return rows
 
 
-def _given_answers(query: Query) -> Iterator[tuple[str, str]]:
+def _given_answers(query: Query) -> _Problems:
     """The answers that stand in the question."""
     answers: list[object] = []
     for name in ("answer", "answers"):

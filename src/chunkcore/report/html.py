@@ -18,7 +18,7 @@ from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
 from chunkcore.lazy import needed
-from chunkcore.plain import html_text, page_text, plain, script_json
+from chunkcore.plain import JsonObject, html_text, page_text, plain, script_json
 from chunkcore.report import plots, tables
 from chunkcore.report.advice import Advice, missed_by, recall_of
 from chunkcore.report.tables import whole_percent
@@ -142,7 +142,7 @@ def html_report(page: ReportPage) -> str:
     )
 
 
-def contents(page: ReportPage) -> dict[str, Any]:
+def contents(page: ReportPage) -> JsonObject:
     """What the page and Markdown show alike."""
     views = [(k, unit) for unit in page.units for k in page.ks]
     advice = Advice.of(page)
@@ -162,14 +162,14 @@ def contents(page: ReportPage) -> dict[str, Any]:
 def questions(
     page: ReportPage,
     documents: Mapping[str, int],
-) -> dict[str, Any]:
+) -> JsonObject:
     """The data that the page's script reads first: questions, evidence, and shares found in percent.
 
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
     benchmark = page.benchmark
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     if benchmark is not None and ks:
         numbers = {query: number for number, query in enumerate(page.reports[0].query_ids)}
         pieces = sum(len(query.evidence) for query in benchmark.queries)

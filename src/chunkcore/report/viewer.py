@@ -16,7 +16,7 @@ import numpy as np
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import budget_of
 from chunkcore.evaluation.results import Report
-from chunkcore.plain import page_text
+from chunkcore.plain import JsonObject, page_text
 from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
 from chunkcore.spans import Ranges, union_ranges
@@ -203,7 +203,7 @@ def _answered(
     documents: Mapping[str, int],
     depth: int,
     pool: bool,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Pieces, and of each question how many it retrieved, and the first ones.
 
     A piece is its document's number, its number there, start, length, start …, and its text if the document lacks it; a
@@ -298,7 +298,7 @@ def _rounded(score: float) -> float | None:
 class Viewer:
     """The viewer's data: `index` is read at once, `packs` are unpacked on demand; `notes` say what was left out."""
 
-    index: dict[str, Any] | None = None
+    index: JsonObject | None = None
     packs: Sequence[Pack] = ()
     documents: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()

@@ -24,7 +24,7 @@ from chunkcore.files import (
     write_checked,
 )
 from chunkcore.options import check_number
-from chunkcore.plain import digest_of_texts
+from chunkcore.plain import JsonObject, digest_of_texts
 from chunkcore.reading.opening import BENCHMARK_NAMES, Row, load_documents
 from chunkcore.text import Document, Span, check_document
 
@@ -218,7 +218,7 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
     texts = {document.id: document.text for document in benchmark.documents}
     documents = []
     for document in benchmark.documents:
-        row: dict[str, Any] = {"id": document.id, "text": document.text}
+        row: JsonObject = {"id": document.id, "text": document.text}
         if document.metadata:
             row["metadata"] = dict(document.metadata)
         marks = [mark.to_dict() for mark in document.marks if mark.kind != "source"]
@@ -234,13 +234,13 @@ def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Pat
     return first, second
 
 
-def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
+def _question(query: Query, texts: Mapping[str, str]) -> JsonObject:
     taken = [key for key in query.metadata if key in QUESTION_KEYS]
     if taken:
         raise DataError(
             f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise"
         )
-    row: dict[str, Any] = {"id": query.id, "question": query.text}
+    row: JsonObject = {"id": query.id, "question": query.text}
     if query.evidence:
         row["evidence"] = [_written(piece, texts[piece.document_id]) for piece in query.evidence]
     else:
@@ -250,7 +250,7 @@ def _question(query: Query, texts: Mapping[str, str]) -> dict[str, Any]:
     return {**row, "collection": query.collection, **query.metadata}
 
 
-def _written(evidence: Evidence, text: str) -> dict[str, Any]:
+def _written(evidence: Evidence, text: str) -> JsonObject:
     span = evidence.span
     place = {"document_id": evidence.document_id, "start": span.start, "end": span.end}
     return {**place, "text": span.slice(text)}
@@ -272,7 +272,8 @@ def _line(row: Mapping[str, Any], text: str, what: str) -> bytes:
 
 
 QUESTION_NAMES = ("question", "query", "user_input", "prompt")
-Questions = str | Path | Iterable[Mapping[str, Any]]
+QuestionRow = Mapping[str, Any]  # as a line of a file has it
+Questions = str | Path | Iterable[QuestionRow]
 
 
 class Contents(NamedTuple):
@@ -351,7 +352,7 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
             yield f"line {line}", {key: value for key, value in row.items() if value}
 
 
-def _chroma_row(number: int, row: Mapping[str, str | None]) -> dict[str, Any]:
+def _chroma_row(number: int, row: Mapping[str, str | None]) -> JsonObject:
     corpus = row["corpus_id"] or ""
     evidence: Any = row["references"]
     with suppress(ValueError, RecursionError):

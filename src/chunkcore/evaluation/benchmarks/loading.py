@@ -26,6 +26,7 @@ from chunkcore.evaluation.benchmarks.benchmark import (
     DataProblem,
     Evidence,
     Query,
+    QuestionRow,
     Questions,
     is_chroma,
     question_rows,
@@ -298,7 +299,7 @@ class QuestionReader:
         self._seen: dict[str, str] = {}
         self._reserved = {str(row.get("id")) for _, row in rows}
 
-    def add(self, place: str, row: Mapping[str, Any]) -> None:
+    def add(self, place: str, row: QuestionRow) -> None:
         """Read one row; `place` names it in messages."""
         identity = row.get("id")
         if identity in (None, ""):
@@ -323,7 +324,7 @@ class QuestionReader:
                 self.notes.append(DataProblem(identity, f"{place}: {note}", "respelled"))
         self._finder.notes.clear()
 
-    def _evidence(self, row: Mapping[str, Any], document_id: str) -> tuple[Evidence, ...]:
+    def _evidence(self, row: QuestionRow, document_id: str) -> tuple[Evidence, ...]:
         entries = entries_of(row)
         if row.get("without_evidence") is True:
             if entries:
@@ -334,7 +335,7 @@ class QuestionReader:
             raise EvidenceError(f"it has no evidence; the line has {echo(list(row))}")
         return tuple(self._finder.find(entry, document_id) for entry in entries)
 
-    def _query(self, identity: str, row: Mapping[str, Any]) -> Query:
+    def _query(self, identity: str, row: QuestionRow) -> Query:
         if isinstance(row.get("left_out"), str):
             raise EvidenceError(row["left_out"])
         if row.get("id") is not None:
@@ -366,7 +367,7 @@ _EVIDENCE = (
 )
 
 
-def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mapping[str, Any]:
+def understood(row: QuestionRow, documents: Collection[str] = ()) -> QuestionRow:
     """The row with what other formats call otherwise under our names; keys of ours are never replaced.
 
     A name of a document counts if one of `documents` has that id. Evidence may be a list that JSON or Python wrote.
@@ -395,7 +396,7 @@ def understood(row: Mapping[str, Any], documents: Collection[str] = ()) -> Mappi
     return {**row, **{key: value for key, value in renamed.items() if value is not None}}
 
 
-def entries_of(row: Mapping[str, Any]) -> list[Any]:
+def entries_of(row: QuestionRow) -> list[Any]:
     """The evidence of a row, in place of its `spans` too. Raises `EvidenceError`: it is no list."""
     evidence = row.get("evidence")
     if isinstance(evidence, str | Mapping):
