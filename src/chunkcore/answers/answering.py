@@ -16,7 +16,7 @@ from chunkcore.evaluation.answer_measures import (
     JudgedMeasure,
     WordMeasure,
 )
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, budget_of, known_measures, measures
 from chunkcore.evaluation.results import Report
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm

@@ -23,7 +23,7 @@ from chunkcore.errors import NotWrittenError, OptionError
 from chunkcore.options import LARGEST, check_number
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks import Benchmark
     from chunkcore.models import CachedEmbedder
     from chunkcore.models.llm import Prices
     from chunkcore.study.comparing import StudySettings

@@ -15,7 +15,7 @@ from chunkcore.plain import terminal_text
 
 if TYPE_CHECKING:
     from chunkcore.chunkers import Chunker
-    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+    from chunkcore.evaluation.benchmarks import Benchmark
     from chunkcore.models.loading import CachedEmbedder
     from chunkcore.run import Run
     from chunkcore.study.comparing import ReportPage, StudySettings

@@ -16,7 +16,7 @@ import numpy as np
 from chunkcore import guesses
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError, echo, kind_of, warn_user
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.counting import (
     Axis,
     CharacterAxis,
@@ -85,7 +85,7 @@ def score(
     Source: the Chroma report "Evaluating Chunking Strategies for Retrieval", "Metrics"; other measures name theirs.
 
     >>> from chunkcore.text import Document, Span
-    >>> from chunkcore.evaluation.benchmarks.benchmark import Evidence, Query
+    >>> from chunkcore.evaluation.benchmarks import Evidence, Query
     >>> story = Document("fox.txt", "The quick fox naps.")
     >>> toy = Benchmark("toy", [story], [Query("q1", "Who naps?", (Evidence("fox.txt", Span(4, 13)),))])
     >>> report = score(Run("mine", {"q1": [Retrieved("fox.txt", (Span(0, 9),))]}), toy, ["Recall@5[character]"])

@@ -14,7 +14,7 @@ import numpy as np
 
 from chunkcore.chunkers.base import chunkers, get_chunker
 from chunkcore.errors import ChunkcoreError, counted
-from chunkcore.evaluation.benchmarks.benchmark import Evidence
+from chunkcore.evaluation.benchmarks import Evidence
 from chunkcore.evaluation.comparison import (
     Difference,
     listed,

@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import Report

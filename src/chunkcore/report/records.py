@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chunkcore.errors import DataError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.results import Report
 from chunkcore.files import check_no_link, read_json, write_files, write_text

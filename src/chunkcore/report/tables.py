@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.comparison import Difference, listed, rounded
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.resampling import SHARES, tokens_for

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark
+from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.measures import budget_of
 from chunkcore.evaluation.results import Report
 from chunkcore.plain import JsonObject, page_text

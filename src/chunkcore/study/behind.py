@@ -12,7 +12,7 @@ import numpy as np
 
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import counted, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query, question_documents
+from chunkcore.evaluation.benchmarks import Benchmark, Query, question_documents
 from chunkcore.evaluation.comparison import By, shared_documents
 from chunkcore.evaluation.measures import Depth, Measure, budget_of, get_measure, retrieval_measures
 from chunkcore.evaluation.resampling import budgets_up_to, surely_below

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
+from chunkcore.evaluation.benchmarks import Benchmark, question_documents
 from chunkcore.evaluation.comparison import (
     By,
     Comparison,

@@ -20,7 +20,7 @@ from chunkcore.chunkers.llm import llms_of
 from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
+from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.measures import Measure, Measures, retrieval_measures
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import (

@@ -21,7 +21,7 @@ import numpy as np
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, question_documents
+from chunkcore.evaluation.benchmarks import Benchmark, question_documents
 from chunkcore.evaluation.comparison import By, Comparison, Difference, compare, shared_documents
 from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, retrieval_measures
 from chunkcore.evaluation.resampling import column_means
