@@ -453,11 +453,7 @@ class OpenedIndex(HitIndex):
                 left.take(piece.text)
         names = {piece.document_id for piece in fitting}
         self._changed(names, "passages of them have the old text")
-        return [self._of_document(piece) for piece in fitting]
-
-    def _of_document(self, piece: Retrieved) -> Passage:
-        copies = tuple(self.documents[source.document_id] for source in piece.sources)
-        return Passage(piece, self.documents[piece.document_id], copies=copies)
+        return [self._passage(piece, (), self.documents) for piece in fitting]
 
     def behind(self, question: str, hits: Sequence[Hit], options: Behind) -> list[Passage]:
         index = self.index
@@ -552,8 +548,9 @@ class OpenedIndex(HitIndex):
             pairs = itertools.product(piece.spans, retrieved.spans)
             is_inside = any(one.start < other.end and other.start < one.end for one, other in pairs)
             (inside if is_inside else others).append(number)
-        passage = self._of_document(retrieved)
-        return replace(passage, hits=tuple(inside), others=tuple(others), is_whole=name in whole)
+        copies = tuple(self.documents[source.document_id] for source in retrieved.sources)
+        document, numbers = self.documents[name], (tuple(inside), tuple(others))
+        return Passage(retrieved, document, *numbers, name in whole, copies)
 
     def _changed(
         self,

@@ -308,25 +308,20 @@ def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
             raise OptionError(
                 f"{alias} and {option} are the same option of {name}: give one of them"
             )
-        options[option] = _translated_value(alias, options.pop(alias))
+        value = options.pop(alias)
+        if alias == "keep_separator" and isinstance(value, bool):
+            value = "start" if value else "drop"
+        elif alias == "length_function":
+            counter = getattr(value, "__self__", None)
+            if value is not len and not isinstance(counter, TokenCounter):
+                raise OptionError(
+                    "length_function is len or a counter's count here, because places come from the counter: give "
+                    "counter=, such as 'cl100k_base' or 'words', or from_huggingface_tokenizer; exact(...) keeps a "
+                    "splitter with any function"
+                )
+            value = "characters" if value is len else counter
+        options[option] = value
     return options
-
-
-def _translated_value(alias: str, value: object) -> Any:
-    """LangChain's value as ours. Raises `OptionError`: it has no equal here."""
-    if alias == "keep_separator":
-        return ("start" if value else "drop") if isinstance(value, bool) else value
-    if alias != "length_function":
-        return value
-    if value is len:
-        return "characters"
-    counter = getattr(value, "__self__", None)
-    if isinstance(counter, TokenCounter):
-        return counter
-    raise OptionError(
-        "length_function is len or a counter's count here, because places come from the counter: give counter=, such "
-        "as 'cl100k_base' or 'words', or from_huggingface_tokenizer; exact(...) keeps a splitter with any function"
-    )
 
 
 class TruncationWarning(UserWarning):

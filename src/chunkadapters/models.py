@@ -87,7 +87,7 @@ _KEY = re.compile(
 )
 _MOST_OBJECTS = 1000  # looked into for secrets
 _SHORTEST_SECRET = 6  # characters; shorter ones are in many messages by chance
-_LONGEST_LABEL = 100
+_LONGEST_LABEL, _LONGEST_MESSAGE = 100, 300
 _DEPTH = 3
 _HIDDEN = "[secret]"
 
@@ -194,11 +194,11 @@ def _label(model: object, kinds: tuple[type, ...]) -> str:
     return next(filter(None, wrapped), "")
 
 
-def secrets_within(*roots: Any) -> tuple[str, ...]:
+def secrets_within(root: object) -> tuple[str, ...]:
     """Every secret of the objects and of what they hold, longest first: for `without_secrets`."""
     secrets = set()
     # With names, of which some are those of secrets.
-    ahead: list[tuple[str, Any]] = [("", root) for root in roots]
+    ahead: list[tuple[str, Any]] = [("", root)]
     seen: dict[int, Any] = {}  # holds the objects, so that no id is used twice
     while ahead and len(seen) < _MOST_OBJECTS:
         name, item = ahead.pop(0)
@@ -230,11 +230,7 @@ def _within(name: str, item: Any) -> Iterable[tuple[str, Any]]:
     return []
 
 
-def without_secrets(
-    message: object,
-    secrets: tuple[str, ...],
-    longest: int = 300,
-) -> str:
+def without_secrets(message: object, secrets: tuple[str, ...]) -> str:
     r"""A message on one short line, without the secrets.
 
     >>> without_secrets("Wrong key\n sk-12345!", ("sk-12345",))
@@ -243,7 +239,7 @@ def without_secrets(
     text = " ".join(str(message).split())
     for secret in secrets:
         text = text.replace(secret, _HIDDEN)
-    return _KEY.sub(_HIDDEN, text)[:longest]
+    return _KEY.sub(_HIDDEN, text)[:_LONGEST_MESSAGE]
 
 
 # ---- Embedders

@@ -98,19 +98,6 @@ class Origin:
     shift: int | None = None
     passage: Spans = ()
 
-    @classmethod
-    def of_spans(cls, text: str, spans: Sequence[Span]) -> Origin:
-        """The origin of a text whose metadata state these spans; unknown if they are not those of the text.
-
-        A text that was altered after it was cut no longer has the length of its spans.
-        """
-        offsets = offsets_within(text, spans)
-        if offsets is None:
-            return NOWHERE
-        if len(spans) == 1:
-            return cls(shift=spans[0].start)
-        return cls(tuple(zip(offsets, spans, strict=True)))
-
     def place(self, spans: Spans) -> Spans:
         """Spans of the text as spans of the source; () if their place is not known."""
         if self.passage:
@@ -265,9 +252,19 @@ class PlaceKeys:
         )
 
     def origin(self, metadata: MetadataLike, text: str) -> Origin:
-        """Where a text stands, by its metadata. Of a derived text, its place is the whole passage."""
+        """Where a text stands, by its metadata. Of a derived text, its place is the whole passage.
+
+        A text that was altered after it was cut no longer has the length of its spans: its place is unknown.
+        """
         spans = self.stated(metadata, text).spans
-        return Origin(passage=spans) if is_derived(metadata) else Origin.of_spans(text, spans)
+        if is_derived(metadata):
+            return Origin(passage=spans)
+        offsets = offsets_within(text, spans)
+        if offsets is None:
+            return NOWHERE
+        if len(spans) == 1:
+            return Origin(shift=spans[0].start)
+        return Origin(tuple(zip(offsets, spans, strict=True)))
 
     def write_pages(
         self,

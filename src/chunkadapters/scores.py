@@ -66,8 +66,9 @@ class BenchmarkPlaces:
                 piece = self._quoted(query, hit, verdict)
                 if piece is not None:
                     verdicts[number] = Verdict("placed", piece, verdict.reason, verdict.document)
-            verdict = verdicts[number]
-            if ALSO_IN in hit.metadata and verdict.piece.match == "spans":  # no piece of a passage
+            elif (
+                ALSO_IN in hit.metadata and verdict.piece.match == "spans"
+            ):  # no piece of a passage
                 piece = replace(verdict.piece, sources=self._also_in(hit))
                 verdicts[number] = replace(verdict, piece=piece)
         return verdicts

@@ -151,11 +151,8 @@ class Socket:
     def holds(self, kind: object) -> bool:
         """Whether its type is `kind`, or a union with it. `typing.List` is `list`."""
         types = get_args(self.type) if get_origin(self.type) in (Union, UnionType) else (self.type,)
-        shape = get_origin(kind), get_args(kind)
-        return any(
-            item == kind or (get_args(item) and (get_origin(item), get_args(item)) == shape)
-            for item in types
-        )
+        shapes = [(get_origin(item) or item, get_args(item)) for item in types]
+        return (get_origin(kind) or kind, get_args(kind)) in shapes
 
 
 class Sockets(NamedTuple):

@@ -86,11 +86,10 @@ def _sources(pipeline: Pipeline) -> list[str]:
             fed.add(receiver)
     names = []
     for name in pipeline.graph.nodes:
-        part = pipeline.get_component(name)
+        part: Any = pipeline.get_component(name)
         gives = any(socket.holds(list[Document]) for socket in sockets_of(part).outputs)
         if hasattr(part, "show") and hasattr(part, "local_index"):  # a ranker of passages
-            options: Any = part
-            behind = Behind.of(options, options.local_index)
+            behind = Behind.of(part, part.local_index)
             behind.check_call(["the filter of a question (where)"])
         if gives and (name not in fed or hasattr(part, "document_store")):
             names.append(name)

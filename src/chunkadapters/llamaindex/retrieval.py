@@ -65,8 +65,6 @@ from chunkadapters.llamaindex.node_parser import (
 )
 from chunkadapters.places import ALSO_IN, LOCATED, Metadata
 from chunkadapters.scores import (
-    Ask,
-    AsyncAsk,
     DeployedRetriever,
     RetrieverHooks,
     check_is_retriever,
@@ -115,11 +113,24 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
             return _system(_narrowed(retriever, where))
 
         return DeployedRetriever(name, retriever.retrieve, retriever.aretrieve, retriever, filtered)
-    if isinstance(retriever, BaseQueryEngine):
-        return DeployedRetriever(name, *_of_engine(retriever), retriever)
-    raise DataError(
-        f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
-    )
+    if not isinstance(retriever, BaseQueryEngine):
+        raise DataError(
+            f"expected a LlamaIndex retriever, got {kind_of(retriever)}; subclass BaseRetriever"
+        )
+    # A query engine's hits are asked for after post-processing; no answer is written.
+    engine: Any = retriever
+    if type(engine).retrieve is BaseQueryEngine.retrieve:
+        raise DataError(f"{name} does not tell what it retrieves: pass its retriever")
+
+    def ask(question: str) -> object:
+        return engine.retrieve(QueryBundle(question))
+
+    async def aask(question: str) -> object:
+        if hasattr(engine, "aretrieve"):
+            return await engine.aretrieve(QueryBundle(question))
+        return await asyncio.to_thread(ask, question)
+
+    return DeployedRetriever(name, ask, aask, retriever)
 
 
 def _narrowed(retriever: BaseRetriever, where: Mapping[str, object]) -> BaseRetriever:
@@ -170,24 +181,6 @@ def _both(
             )
         parts.append(MetadataFilter(key=key, value=value))  # type: ignore[arg-type]  # a text or a number
     return MetadataFilters(filters=parts)
-
-
-def _of_engine(engine: BaseQueryEngine) -> tuple[Ask, AsyncAsk]:
-    """Functions that ask a query engine for its hits after post-processing; no answer is written."""
-    if type(engine).retrieve is BaseQueryEngine.retrieve:
-        raise DataError(
-            f"{type(engine).__name__} does not tell what it retrieves: pass its retriever"
-        )
-
-    def ask(question: str) -> object:
-        return engine.retrieve(QueryBundle(question))
-
-    async def aask(question: str) -> object:
-        if hasattr(engine, "aretrieve"):
-            return await engine.aretrieve(QueryBundle(question))
-        return await asyncio.to_thread(ask, question)
-
-    return ask, aask
 
 
 _hooks: RetrieverHooks[BaseRetriever | BaseQueryEngine] = RetrieverHooks(

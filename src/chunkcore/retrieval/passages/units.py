@@ -188,7 +188,7 @@ class Units:
             if document is None:
                 continue
             end = max((span.end for span in hit.spans), default=0)
-            if end <= self.given[document].size:
+            if end <= len(self.given[document].text):
                 rows += [(number, document, span.start, span.end) for span in hit.spans]
         owner, documents, starts, ends = np.array(rows, np.int64).reshape(-1, 4).T
         low = self.begins[documents]
