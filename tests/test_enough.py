@@ -59,17 +59,18 @@ def test_a_promise_holds_in_the_mean_and_too_much_is_refused_with_the_number_tha
     cases = [
         (np.zeros(8), 0.1, "takes at least 20 questions, got 8", 20),
         (np.zeros(8), 0.0, "no number of questions", None),
+        (np.zeros(8), 1.5, "a promised share is at most 1, got 1.5", None),
         (np.repeat([0.0, np.inf], [95, 5]), 0.05, "out of reach with any number", None),
         (np.repeat([0.0, np.inf], [120, 30]), 0.2, "out of reach with any number", None),
         (np.repeat([0.0, np.inf], [42, 3]), 0.1, "about 69 such questions", 69),
     ]
     for needs, miss, message, questions in cases:
-        with pytest.raises(UnattainableError, match=message) as refused:
+        with pytest.raises((OptionError, UnattainableError), match=message) as refused:
             controlled(needs, miss)
-        assert refused.value.questions == questions
+        assert getattr(refused.value, "questions", None) == questions
     some = np.concatenate((np.arange(95.0), np.full(5, np.inf)))
-    assert controlled(some, 0.1) == 90.0, "nine of 100, five of which are out of reach"
-    assert controlled(np.zeros(20), 0.1) == 0.0
+    levels = [controlled(some, 0.1), controlled(np.zeros(20), 0.1)]
+    assert levels == [90.0, 0.0], "nine of 100, five of which are out of reach"
 
 
 def test_a_higher_level_shows_all_of_a_lower_one_and_the_best_unit_is_always_shown() -> None:
@@ -150,7 +151,8 @@ def test_needs_tell_tokens_against_evidence_and_what_passes_without_documents() 
     shown = [tokens[max(1, (rising <= level).sum()) - 1] for rising, tokens in needs.curves]
     assert needs.tokens(np.array([level])) == pytest.approx(np.mean(shown))
     curve = needs.curve()
-    assert [point.share for point in curve] == sorted(point.share for point in curve)
+    tokens, shares = [point.tokens for point in curve], [point.share for point in curve]
+    assert (tokens, shares) == (sorted(set(tokens)), sorted(shares))
     assert all(point.low <= point.share <= point.high for point in curve)
     share, low, high = needs.passing(needs.enough(0.1).least)
     assert low <= share <= high < 0.5
@@ -187,8 +189,7 @@ def test_the_command_prints_the_curve_and_keeps_the_thresholds_or_says_what_it_w
         shown = capfd.readouterr()
         assert message in " ".join((shown.out + shown.err).split())
     kept = load_index(index)
-    assert kept.enough is not None
-    assert kept.enough.questions == 80
+    assert getattr(kept.enough, "questions", 0) == 80
     assert kept.retrieve("Who built the pump in Tarn?", max_tokens="auto")
     (tmp_path / "docs" / "copy.txt").write_text(towns.documents[0].text.replace("was", "is"))
     assert main(["index", str(tmp_path / "docs"), "-o", index]) == 0
@@ -196,9 +197,10 @@ def test_the_command_prints_the_curve_and_keeps_the_thresholds_or_says_what_it_w
     questions.write_text("\n".join(map(json.dumps, rows)))
     assert main(["calibrate", index, "--questions", str(questions)]) == 0
     assert f"left out there: copy.txt answers {TOWNS[0]}-pump as well" in capfd.readouterr().out
-    questions.write_text("\n".join(map(json.dumps, rows)))
     assert main(["check", index, "--questions", str(questions)]) == 0
     assert "presence is as it was" in capfd.readouterr().out
+    questions.write_text('{"question": "Why?"}')
+    assert main(["check", index, "--questions", str(questions)]) == 2
     questions.write_text("\n".join(json.dumps({**row, "question": "Why does it rain?"}) for row in rows))
     assert main(["check", index, "--questions", str(questions)]) == 1
 

@@ -154,6 +154,8 @@ def clear(file: File = None) -> None:
 def _opened(path: Path | None) -> Cache:
     from chunkcore.models.cache import Cache
 
+    if path is not None and not path.is_file():
+        raise OptionError(f"{path} is no file: name a cache, or none for the user's")
     return Cache(path or options.default_cache())
 
 

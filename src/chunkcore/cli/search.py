@@ -20,7 +20,6 @@ from chunkcore.plain import terminal_block, terminal_text
 
 if TYPE_CHECKING:
     from chunkcore.models.base import Embedder
-    from chunkcore.retrieval import Index
     from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
     from chunkcore.text import Chunk, Document
@@ -118,6 +117,7 @@ def search(
 
     Example: chunkcore search docs/ "how is a pump primed?" --max-tokens 500
     """
+    from chunkcore.retrieval import WindowIndex
     from chunkcore.scale.folder_index import check_question
 
     check_question(question)
@@ -132,30 +132,26 @@ def search(
         return
     passages = index.retrieve(question, k, max_tokens)
     documents = counted(len(searched.index.corpus.documents), "document")
+    nothing = f"chunkcore: nothing relevant in {documents}: "
     advice = "try other words" if opening.dense else "try other words, or --dense"
     if not passages:
-        running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
+        running.say(nothing + advice, err=True)
         return
-    running.say(*_warnings(searched, index, question, passages, advice), err=True)
+    if isinstance(index, WindowIndex) and not index.is_related(question):
+        nearest = f"these passages are no nearer to the question than chance; {advice}"
+        running.say(nothing + nearest, err=True)
+    _say_changes(searched, passages)
     _print(searched, passages, as_json=as_json)
     if not as_json:
         running.say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
 
 
-def _warnings(
-    searched: FolderIndex, index: Index, question: str, passages: Sequence[Retrieved], advice: str
-) -> Iterator[str]:
-    from chunkcore.retrieval import WindowIndex
-
-    if isinstance(index, WindowIndex) and not index.is_related(question):
-        documents = counted(len(searched.index.corpus.documents), "document")
-        nearest = f"these passages are no nearer to the question than chance; {advice}"
-        yield f"chunkcore: nothing relevant in {documents}: {nearest}"
+def _say_changes(searched: FolderIndex, passages: Sequence[Retrieved]) -> None:
     old = searched.changed({passage.document_id for passage in passages})
     if old:
         several = counted(len(old), "document")
         what = f"{several} changed since the index was made, such as {min(old)}"
-        yield f"chunkcore: {what}: this is the old text; run chunkcore index again"
+        running.say(f"chunkcore: {what}: this is the old text; run chunkcore index again", err=True)
 
 
 def _print(searched: FolderIndex, passages: Sequence[Retrieved], *, as_json: bool) -> None:
@@ -310,8 +306,7 @@ def chunk(
     if output != _STANDARD:
         write_parts(output, lines)
     else:
-        for line in lines:
-            sys.stdout.buffer.write(line)
+        sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
     running.say(*kept.used(prices), err=True)
 
@@ -419,8 +414,8 @@ def calibrate(
         f"{counted(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
     )
     for point in needs.curve():
-        interval = f"95 % interval {point.low:.0%} to {point.high:.0%}"
-        typer.echo(f"{point.tokens:8,.0f}  {point.share:4.0%}  ({interval})")
+        interval = f"(95 % interval {point.low:.0%} to {point.high:.0%})"
+        typer.echo(f"{point.tokens:8,.0f}  {point.share:4.0%}  {interval}")
     try:
         enough = needs.enough(miss, refuse)
     except UnattainableError as error:
@@ -467,11 +462,13 @@ def check(
 
     index = opening.open().index
     states = label_states(index.corpus.documents, questions)
+    if not states:
+        raise DataError(f'{questions} has no excerpt to check: expected lines with "evidence"')
     counts = Counter(state.state for state in states)
     running.say(*(str(state) for state in states if state.state != "there"))
     listed = ", ".join(f"{count} {state}" for state, count in counts.items())
     running.say(f"{counted(len(states), 'excerpt')}: {listed}")
-    has_failed = bool(counts["split"] + counts["changed"] + counts["gone"])
+    failures = counts["split"] + counts["changed"] + counts["gone"]
     if index.enough is not None:
         assert isinstance(index, WindowIndex)
         texts = [str(row.get("question", "")) for _, row in json_lines(questions)]
@@ -480,8 +477,8 @@ def check(
             running.say(f"{change.words}: calibrate again")
         if not changes:
             running.say("the questions' presence is as it was")
-        has_failed = has_failed or bool(changes)
-    if has_failed:
+        failures += len(changes)
+    if failures:
         raise typer.Exit(1)
 
 

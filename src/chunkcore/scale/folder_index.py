@@ -383,6 +383,7 @@ class NotSavedError(NotWrittenError):
 _AROUND = 500  # characters before and after a span
 _MOST = 20_000  # tokens of an answer at most
 _NOTHING = "No passage answers this question: try other words."
+_NO_DOCUMENT = "No document has these values in its metadata: ask for others, or without where."
 _FAR = " (no nearer to the question than chance)"
 _ABSENT = " (the answer is probably not in these documents)"
 
@@ -543,8 +544,9 @@ def _answer(
         first, last = row["lines"]
         file = terminal_text(row["file"])  # a name with line ends would look like another passage
         texts.append(f"{file}, lines {first}-{last}, {uri}{note}\n{encodable(passage.text)}")
+    nothing = _NOTHING if len(index.corpus) else _NO_DOCUMENT
     content: list[ContentBlock] = [
-        TextContent(type="text", text=text) for text in texts or [_NOTHING]
+        TextContent(type="text", text=text) for text in texts or [nothing]
     ]
     structured = {"result": places, "related": related, "missing": missing}
     return CallToolResult(content=content, structured_content=structured)

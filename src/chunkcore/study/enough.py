@@ -128,7 +128,7 @@ class Needs:
         """
         rising = np.unique(np.concatenate([row[np.isfinite(row)] for row, _ in self.curves]))
         tokens = self.tokens(rising)  # never falling
-        chosen = np.searchsorted(tokens, (125, *BUDGETS)).clip(max=len(rising) - 1)
+        chosen = np.unique(np.searchsorted(tokens, (125, *BUDGETS)).clip(max=len(rising) - 1))
         columns = (self.levels[:, None] <= rising[chosen]).astype(np.float64)
         return curve_points(tokens[chosen].tolist(), columns, clusters=self.clusters)
 
@@ -157,6 +157,7 @@ def controlled(needs: Scores, miss: float) -> float:
     23.0
     """
     count = len(needs)
+    check_number("a promised share", miss, 0, 1, whole=False)
     if not miss:
         raise UnattainableError("no number of questions promises that nothing is missed", 0.0, None)
     if _allowed(count, miss) < 0:
