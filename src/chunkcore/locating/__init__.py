@@ -210,7 +210,7 @@ class DocumentNames:
     ) -> list[list[str]]:
         """The documents of each name, in the names' order, those of equal ids first.
 
-        `loosely`: a file's name is enough, whatever its folders and suffix.
+        `loosely`: a file's name is enough, whatever its folders and suffix, where none has these.
         """
         by_id, by_path = [], []
         for name in candidates:
@@ -224,7 +224,9 @@ class DocumentNames:
             path = PurePosixPath(_FRAGMENT.sub("", plain) or plain)
             for key in (path.name, path.stem):
                 files = self._by_file.get(key, [])
-                same = [file for file in files if loosely or _same_file(path, self._paths[file])]
+                same = [file for file in files if _same_file(path, self._paths[file])]
+                if loosely:
+                    same = same or files
                 if same:
                     by_path.append(same)
                     break
