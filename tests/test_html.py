@@ -359,6 +359,7 @@ PAGES = {
         "a/2=c³√x",
     ),
     "notes of a book": ("Tea<a epub:type=noteref>12</a><sup><a epub:type=noteref>3</a></sup>", "Tea¹²³"),
+    "books": ("Tea<b role=doc-pagebreak>9</b> is<aside hidden epub:type=footnote>hot", "Tea is\n\nhot"),
     "what is for a mouse": (
         "<h2 class=anchor-link>Tea<a class=headerlink>¶</a></h2><h3><a id=a></a></h3><h3>Hot<a class=anchor-link>¶</a>"
         "<span class='mw-editsection'>[edit]</span></h3><table><tr><td class='linenos gl'><pre>1</pre>"

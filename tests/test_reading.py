@@ -734,9 +734,10 @@ def test_a_saved_page_has_the_pages_of_its_frames():
 def test_an_invitation_is_what_it_shows_and_no_calendars_data(kind):
     page = f"Content-Type: {kind}\n\n<p>Tea at noon.</p>\n"
     parts = f"--x\n{page}--x\nContent-Type: text/calendar\n\n{'BEGIN:VCALENDAR' * 9}\n--x--"
-    for mail in (page, f"Content-Type: multipart/alternative; boundary=x\n\n{parts}"):
+    notes = ("attachments are left out, save them as files: text/calendar",)
+    for mail, told in (page, ()), (f"Content-Type: multipart/alternative; boundary=x\n\n{parts}", notes):
         reading = readers["e-mail"]().read(f"Subject: Tea\n{mail}".encode(), "a")
-        assert (reading.document.text, reading.notes) == ("# Tea\n\nTea at noon.", ())
+        assert (reading.document.text, reading.notes) == ("# Tea\n\nTea at noon.", told)
 
 
 STUBS = ["This message needs an HTML reader.", "", "View this email in your browser.", "--", "表示できません。"]

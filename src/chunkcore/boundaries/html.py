@@ -50,6 +50,7 @@ _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGN
 # Formulas that <math> has, too; what stands beside headings and lines for a mouse: links to them, "edit", line numbers.
 _UNREAD_CLASS = re.compile(r"(?<![\w-])(?:katex-html|headerlink|mw-editsection)(?![\w-])")
 _LINE_NUMBERS = re.compile(r"(?<![\w-])(?:linenos?|rouge-gutter|hljs-ln-numbers)(?![\w-])")
+_ON_CLICK = re.compile("tabpanel|footnote|endnote|rearnote")
 _VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "wbr"))
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
 _TITLE = 50  # nodes of a heading read for its title
@@ -366,7 +367,8 @@ def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
     They show no <rp> where they know <ruby>, and no dialog before it is opened.
     """
     is_closed = name == "dialog" and "open" not in attributes
-    if attributes.get("role") == "tabpanel":  # a click shows it
+    kind = f"{attributes.get('role')} {attributes.get('epub:type')}"
+    if _ON_CLICK.search(kind):
         return False
     if name == "rp" or is_closed or "hidden" in attributes:
         return True
@@ -374,7 +376,7 @@ def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
     is_number = name in ("td", "span") and _LINE_NUMBERS.search(classes)
     # Of line numbers alone, not among other classes of code.
     is_gutter = name == "pre" and classes.strip("[']") in ("lineno", "linenos")
-    is_apart = is_number or is_gutter or _UNREAD_CLASS.search(classes)
+    is_apart = is_number or is_gutter or "pagebreak" in kind or _UNREAD_CLASS.search(classes)
     return bool(is_apart or _HIDING_STYLE.search(style))
 
 

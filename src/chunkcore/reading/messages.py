@@ -90,7 +90,7 @@ class _Mail:
         """Add the plain text, or where it is empty or a stub the longest other part, if possible no calendar's data."""
         mails = list(map(_Mail, parts))
         kinds = [part.get_content_type() for part in parts]
-        pairs = zip(mails, kinds, strict=True)
+        pairs = list(zip(mails, kinds, strict=True))
         shown = [mail for mail, kind in pairs if kind in _SHOWN_KINDS and mail.text]
         best = max(shown or mails, key=lambda mail: len(mail.text), default=_Mail())
         if "text/plain" in kinds:
@@ -99,6 +99,8 @@ class _Mail:
                 best = plain
         self.blocks += best.blocks
         self.attachments += best.attachments
+        others = [kind for mail, kind in pairs if mail is not best]
+        self.attachments += [kind for kind in others if kind == "text/calendar"]
 
     def add_text(self, text: str) -> None:
         if text.strip():
