@@ -340,8 +340,11 @@ def test_texts_beside_that_of_an_office_file_are_told(tmp_path):
     header = "<w:p><w:r><w:t>Tea</w:t><w:tab/><w:t>2026</w:t></w:r></w:p>"
     remark = f"<w:comment w:id='1'>{paragraph('Is it?')}</w:comment>"
     parts = {"header1": word_xml(header, "hdr"), "comments": word_xml(remark, "comments")}
+    parts["footnotes"] = word_xml(f"<w:footnote w:id='2'>{paragraph('Hot.')}</w:footnote>", "footnotes")
+    body = f"<w:p>{TEXT.format('Tea.')}<w:r><w:footnoteReference w:id='2'/></w:r></w:p>"
     notes = ("headers and footers of its pages are left out: 'Tea 2026'", "comments are left out: 'Is it?'")
-    assert read_file(write_docx(tmp_path / "a.docx", paragraph("Tea."), **parts)).notes == notes
+    document, told = read_file(write_docx(tmp_path / "a.docx", body, **parts))
+    assert (document.text, told) == ("Tea.¹\n\n1. Hot.", notes)
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["Kind", "Price"])
@@ -355,12 +358,9 @@ def test_texts_beside_that_of_an_office_file_are_told(tmp_path):
     book.save(tmp_path / "a.xlsx")
     document, told = read_file(tmp_path / "a.xlsx")
     assert "secret" not in document.text
-    assert told == (
-        "hidden sheets are left out: Costs",
-        "no program has computed Sheet!B2: the formula is shown; open it and save it",
-        "comments are left out: 'Is it?'",
-        "titles of charts are left out: 'Prices'",
-    )
+    shown = "no program has computed Sheet!B2: the formula is shown; open it and save it"
+    others = ("comments are left out: 'Is it?'", "titles of charts are left out: 'Prices'")
+    assert told == ("hidden sheets are left out: Costs", shown, *others)
 
 
 APART = {  # members of Office files, as newer programs write them

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _NO_HEADER = re.compile(r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE)
 _SUP = "\x02"  # around raised text, until it is made `raised`
 _RAISED = re.compile(f"{_SUP}([^{_SUP}]*){_SUP}")
+# From a note's number to the note, and back.
+_NOTE_LINK = re.compile(
+    r"\[\[(\d+)\]\]\(#(?:foot|end)note-\d+\)| ?\[↑\]\(#(?:foot|end)note-ref-\d+\)"
+)
 _LOCKS = "META-INF/encryption.xml"
 _TITLE = "p[style-name='Title'] => h1:fresh"
 
@@ -255,7 +259,7 @@ def _converted(data: bytes) -> str:
     }
     converter: Any = converters.DocxConverter
     converted = converter().convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
-    text = converted.markdown.replace("\r\n", "\n")
+    text = _NOTE_LINK.sub(r"\1", converted.markdown.replace("\r\n", "\n"))
     text = _RAISED.sub(lambda match: raised(match[1]), text)
     text = re.sub(r"\n{3,}", "\n\n", text).strip()
     return _NO_HEADER.sub(r"\2\n\1", text)
