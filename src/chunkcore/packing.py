@@ -13,7 +13,7 @@ import numpy as np
 import regex
 
 from chunkcore.columns import LazySequence
-from chunkcore.spans import Numbers, Ranges, as_table
+from chunkcore.spans import Numbers, Range, Ranges, as_table
 from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
 from chunkcore.tokens.tokenized import IS_WHITE, BytePairText
@@ -46,8 +46,8 @@ def pack(
     overlap: int = 0,
     *,
     gap: int = 0,
-    runs: Iterable[tuple[int, int]] | None = None,
-) -> list[tuple[int, int]]:
+    runs: Iterable[Range] | None = None,
+) -> list[Range]:
     """Ranges of neighbouring pieces, as large as `size` allows, with overlap.
 
     A range's size is the sum of its pieces and of the gaps between them. A piece over `size` is a range of its own, or
@@ -104,8 +104,8 @@ def pack_words(source: BytePairText, texts: Ranges, size: int) -> tuple[Ranges, 
     before_lasts = source.boundaries.searchsorted(lasts)
     totals = before_lasts + source.counts(lasts, packed[:, 1])
     rows = np.column_stack((packed, lasts, begun, before_lasts, totals))
-    ranges: list[tuple[int, int]] = []
-    large: list[tuple[int, int]] = []
+    ranges: list[Range] = []
+    large: list[Range] = []
     for begin, end, last, before, before_last, total in rows.tolist():
         while begin < end:
             stop, reached = end, total
@@ -131,7 +131,7 @@ def join_small(
     minimum: int,
     maximum: int | None,
     together: Callable[[int, int], int],
-) -> list[tuple[int, int]]:
+) -> list[Range]:
     """The soft minimum: ranges of chunks to merge, so that small chunks join a neighbour.
 
     In order, each chunk under `minimum` joins the neighbour across the smaller gap (ties: the one before), else the
@@ -169,7 +169,7 @@ def join_small(
 
 def join_ranges(
     source: TokenizedText,
-    rows: Ranges | Sequence[tuple[int, int]],
+    rows: Ranges | Sequence[Range],
     minimum: int,
     maximum: int | None = None,
     gaps: Sequence[Any] | None = None,
@@ -211,7 +211,7 @@ def join_ranges(
 
 def split_to_maximum(
     source: TokenizedText, start: int, end: int, maximum: int, *, strip: bool = True
-) -> list[tuple[int, int]]:
+) -> list[Range]:
     """Cut ``text[start:end]`` into ranges whose own text counts at most `maximum`. Linear time.
 
     Each part ends after a word (of scripts without spaces: `word_ends`), inside a long word after a grapheme, or inside
@@ -224,7 +224,7 @@ def split_to_maximum(
     ['five words,', 'extraordina', 'rily short']
     """
 
-    def kept(begin: int, stop: int) -> tuple[int, int]:
+    def kept(begin: int, stop: int) -> Range:
         return trim(source.text, begin, stop) if strip else (begin, stop)
 
     def fits(stop: int) -> bool:
@@ -268,7 +268,7 @@ def trim_ranges(source: TokenizedText, ranges: Ranges) -> Ranges:
     return trimmed
 
 
-def halves(first: int, after: int, fits: Callable[[int, int], bool]) -> Iterator[tuple[int, int]]:
+def halves(first: int, after: int, fits: Callable[[int, int], bool]) -> Iterator[Range]:
     """The items `first` to ``after - 1`` in ranges that fit, each halved until it does; one item may not fit.
 
     >>> list(halves(0, 5, lambda first, after: after - first <= 2))
@@ -296,7 +296,7 @@ def split_ranges_to_maximum(
     """
     if maximum is None:
         return ranges
-    parts: list[tuple[int, int]] = []
+    parts: list[Range] = []
     for (start, end), count in zip(ranges.tolist(), source.counts(*ranges.T), strict=True):
         if count > maximum:
             parts += split_to_maximum(source, start, end, maximum, strip=strip)

@@ -12,6 +12,7 @@ from chunkcore.text import Span
 
 Numbers = NDArray[np.int64]  # of any shape
 Ranges = NDArray[np.int64]  # shape (n, 2): starts and ends
+Range = tuple[int, int]  # a start and an end
 Scores = NDArray[np.float64]  # of any shape
 Floats = NDArray[np.floating]  # of any shape and width
 Flags = NDArray[np.bool_]

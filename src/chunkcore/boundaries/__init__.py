@@ -10,6 +10,8 @@ from contextlib import suppress
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
+from chunkcore.spans import Range
+
 # How a page of HTML begins.
 HTML_PAGE = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b",
@@ -17,19 +19,19 @@ HTML_PAGE = re.compile(
 )
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
+Titles = tuple[str, ...]  # of headings, or names of definitions
+
 
 class Block(NamedTuple):
     """A part of a text, such as a paragraph, a table or a function: half-open, in code points."""
 
     start: int
     end: int
-    path: tuple[
-        str, ...
-    ] = ()  # titles of the headings, or names of the definitions, around the block and its own
+    path: Titles = ()  # around the block, and its own
     whole: bool = False  # kept in one piece up to the maximum size, not only up to the target
     leads: bool = False  # belongs to the next block, as a heading does
     level: int = 0  # heading level, 1 the highest; 0 for other blocks
-    header: tuple[int, int] | None = None  # for a table row, the range of the table's header
+    header: Range | None = None  # for a table row, the range of the table's header
     parts: Callable[[], Sequence[Block]] | None = (
         None  # returns the inner blocks; None if there are none
     )
@@ -38,7 +40,7 @@ class Block(NamedTuple):
     )
 
 
-def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[tuple[int, int] | None]:
+def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[Range | None]:
     r"""The ranges between `start`, the cuts in order, and `end`; None for a range of white space.
 
     White space is stripped, except the indent of a range's first line.
@@ -49,7 +51,7 @@ def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[tuple[
     return [_kept(text, low, high) for low, high in pairwise([start, *cuts, end])]
 
 
-def lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
+def lines(text: str, start: int, end: int) -> list[Range]:
     r"""The lines of a range that are not blank; "\n", "\r\n" and "\r" end a line, as in CommonMark.
 
     >>> lines("a\r\n\n  b", 0, 7)
@@ -140,7 +142,7 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
     return cuts[:-1], lengths
 
 
-def _kept(text: str, start: int, end: int) -> tuple[int, int] | None:
+def _kept(text: str, start: int, end: int) -> Range | None:
     piece = text[start:end]
     stripped = piece.rstrip()
     if not stripped:

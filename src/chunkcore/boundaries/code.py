@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries import Block, between, lines
+from chunkcore.boundaries import Block, Titles, between, lines
 from chunkcore.lazy import needed
-from chunkcore.spans import Numbers, as_table
+from chunkcore.spans import Numbers, Range, as_table
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node, Tree
@@ -140,11 +140,11 @@ def _indented(text: str, start: int, end: int) -> list[Block]:
     return _blocks(text, start, end, body, inner, has_head=True)
 
 
-def _indent(text: str, row: tuple[int, int]) -> int:
+def _indent(text: str, row: Range) -> int:
     return _first_word(text, row[0]) - row[0]
 
 
-def _beginnings(text: str, rows: Sequence[tuple[int, int]]) -> list[int]:
+def _beginnings(text: str, rows: Sequence[Range]) -> list[int]:
     """Where the lines of the least indent begin that close nothing, open no block and follow no comment."""
     indents = [_indent(text, row) for row in rows]
     least = min(indents, default=0)
@@ -391,7 +391,7 @@ def code_blocks(text: str, language: str, limits: ParserLimits | None = None) ->
 
 class _Place(NamedTuple):
     node: Node
-    path: tuple[str, ...]
+    path: Titles
     begins_line: bool
 
 
@@ -402,9 +402,7 @@ class _Reader:
     root: Node
     kinds: dict[str, str]  # of definitions
 
-    def parts(
-        self, node: Node, start: int, end: int, around: tuple[str, ...], own: tuple[str, ...]
-    ) -> list[Block]:
+    def parts(self, node: Node, start: int, end: int, around: Titles, own: Titles) -> list[Block]:
         """The blocks inside a node's range. Text before the first one leads, as does text before a long string."""
         if node.type in _TEXT_NODES:
             return self.lines(start, end, own)
@@ -429,11 +427,9 @@ class _Reader:
                 )
         return blocks
 
-    def lines(
-        self, start: int, end: int, path: tuple[str, ...], *, leads: bool = False
-    ) -> list[Block]:
+    def lines(self, start: int, end: int, path: Titles, *, leads: bool = False) -> list[Block]:
         """The lines of a range. A line that only opens or closes a long string joins its neighbour."""
-        cut: list[tuple[int, int]] = []
+        cut: list[Range] = []
         for first, last in lines(self.text, start, end):
             if cut and _first_word(self.text, first) in self.joined:
                 first = cut.pop()[0]
@@ -461,7 +457,7 @@ class _Reader:
                 starts.add(_first_word(self.text, rows[-1][0]))
         return frozenset(starts)
 
-    def groups(self, node: Node, path: tuple[str, ...]) -> tuple[list[tuple[Node, _Place]], int]:
+    def groups(self, node: Node, path: Titles) -> tuple[list[tuple[Node, _Place]], int]:
         """Where a node is cut, by lines; else inside its only line, with the number of the last long string."""
         places = list(self.places(node, path))
         groups = _grouped([place for place in places if place.begins_line])
@@ -472,7 +468,7 @@ class _Reader:
             (n for n, (_, place) in enumerate(groups) if _is_long_text(place.node)), default=0
         )
 
-    def places(self, node: Node, path: tuple[str, ...]) -> Iterator[_Place]:
+    def places(self, node: Node, path: Titles) -> Iterator[_Place]:
         """Children where a range may be cut; a multi-line child that begins inside a line gives its own children."""
         row = node.start_point.row if node.parent else -1
         waiting = [(child, path, 0) for child in reversed(node.children)]
@@ -487,7 +483,7 @@ class _Reader:
                 yield _Place(child, path, begins)
             row = _last_row(child)
 
-    def labels(self, node: Node) -> tuple[str, ...]:
+    def labels(self, node: Node) -> Titles:
         """The label of the node's definition, or of the only definition inside it."""
         for _ in range(4):
             label = self.label(node)
@@ -500,7 +496,7 @@ class _Reader:
             node = wrapped[0]
         return ()
 
-    def label(self, node: Node) -> tuple[str, ...]:
+    def label(self, node: Node) -> Titles:
         """A definition's kind and name, such as ("class Tea",); () for other nodes."""
         kind = self.kinds.get(node.type)
         if kind is None:

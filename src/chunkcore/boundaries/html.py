@@ -11,8 +11,9 @@ from itertools import pairwise, takewhile
 from operator import itemgetter
 from typing import Any, Literal
 
-from chunkcore.boundaries import Block, between
+from chunkcore.boundaries import Block, Titles, between
 from chunkcore.lazy import needed
+from chunkcore.spans import Range
 from chunkcore.text import Span, offsets_of_spans, text_of_spans
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -101,7 +102,7 @@ _Frame = tuple[_Element, Iterator[Any], str]
 class HtmlText:
     """The visible text of a page: that of its `pieces`, the ranges of stripped texts between tags."""
 
-    def __init__(self, source: str, pieces: list[tuple[int, int]]) -> None:
+    def __init__(self, source: str, pieces: list[Range]) -> None:
         spans = [Span(start, end) for start, end in pieces]
         self.text = text_of_spans(source, spans)
         self.pieces = pieces
@@ -115,7 +116,7 @@ class HtmlText:
             return len(self.text)
         return self._places[number] + max(0, offset - self.pieces[number][0])
 
-    def spans(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def spans(self, start: int, end: int) -> Iterator[Range]:
         """The source ranges of ``text[start:end]``."""
         first = bisect_right(self._places, start) - 1
         for number in range(first, bisect_left(self._places, end)):
@@ -146,7 +147,7 @@ def html_blocks(text: str, *, only_text: bool = False) -> list[Block]:
     return _Reader(seen.text, seen.place).top(root)
 
 
-def visible_pieces(text: str) -> list[tuple[int, int]]:
+def visible_pieces(text: str) -> list[Range]:
     """The ranges of the texts between tags that a reader sees. Raises `MissingExtraError`: justhtml is not installed.
 
     >>> visible_pieces("<p>Tea <b>is</b><script>x</script>")
@@ -178,20 +179,18 @@ class _Reader:
                 blocks.append(self.block(element, kept, path, level))
         return blocks
 
-    def ranges(self, starts: Sequence[int], start: int, end: int) -> list[tuple[int, int] | None]:
+    def ranges(self, starts: Sequence[int], start: int, end: int) -> list[Range | None]:
         cuts = [min(self.place(begin), end) for begin in starts]
         return between(self.text, start, end, cuts)
 
     def blocks(
-        self, elements: Sequence[_Element], start: int, end: int, path: tuple[str, ...]
+        self, elements: Sequence[_Element], start: int, end: int, path: Titles
     ) -> list[Block]:
         ranges = self.ranges([element.start for element in elements[1:]], start, end)
         pairs = zip(elements, ranges, strict=False)
         return [self.block(element, kept, path) for element, kept in pairs if kept]
 
-    def block(
-        self, element: _Element, kept: tuple[int, int], path: tuple[str, ...], level: int = 0
-    ) -> Block:
+    def block(self, element: _Element, kept: Range, path: Titles, level: int = 0) -> Block:
         parts: Callable[[], Sequence[Block]] | None = None
         if element.tag == "table" and element.children:
             parts = partial(self.rows, element, *kept, path)
@@ -209,7 +208,7 @@ class _Reader:
             text=inner,
         )
 
-    def rows(self, table: _Element, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+    def rows(self, table: _Element, start: int, end: int, path: Titles) -> list[Block]:
         """The table's header with the text before it, then its rows, each with the header's range."""
         rows = list(_rows(table))
         heads = len(list(takewhile(itemgetter(2), rows)))
@@ -264,7 +263,7 @@ def _begins_with_header(rows: Sequence[_Element]) -> bool:
     return tags <= _PLAIN_CELL
 
 
-def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]]]:
+def _read(text: str, *, only_text: bool) -> tuple[_Element, list[Range]]:
     root = _Element("", 0)
     seen: dict[int, bool] = {}  # start of each visible text: whether tags in it are text
     marks: list[int] = []  # starts of nodes
@@ -298,16 +297,16 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[tuple[int, int]
     return root, parts_without_pictures(text, _pieces(text, seen, marks))
 
 
-def parts_without_pictures(text: str, pieces: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def parts_without_pictures(text: str, pieces: Iterable[Range]) -> list[Range]:
     """The ranges of a text without the pictures as base64 in them; in HTML they are text if their tag is unclosed."""
-    parts: list[tuple[int, int]] = []
+    parts: list[Range] = []
     for piece in pieces:
         pictures = (match.span() for match in _PICTURE.finditer(text, *piece))
         parts += _outside(pictures, *piece)
     return parts
 
 
-def _outside(ranges: Iterable[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
+def _outside(ranges: Iterable[Range], start: int, end: int) -> Iterator[Range]:
     """What is left of a range between others, which are in order."""
     for begin, stop in ranges:
         if start < begin:
@@ -346,7 +345,7 @@ def _title(heading: Any) -> str:
     return " ".join("".join(words).split())
 
 
-def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[tuple[int, int]]:
+def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[Range]:
     last = text.rfind(">") + 1  # no markup ends after it, so the search stays linear
     for start, end in pairwise([*sorted(set(marks)), len(text)]):
         if start not in seen:
@@ -380,7 +379,7 @@ def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
     return bool(is_apart or _HIDING_STYLE.search(style))
 
 
-def hidden_ranges(text: str) -> Iterator[tuple[int, int]]:
+def hidden_ranges(text: str) -> Iterator[Range]:
     """Where hidden elements (`is_hidden`) stand in HTML, without a parser. One that is not closed hides nothing.
 
     >>> list(hidden_ranges("<p hidden>Tea</p><p>hot"))

@@ -9,7 +9,8 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from chunkcore.boundaries import Block, between
+from chunkcore.boundaries import Block, Titles, between
+from chunkcore.spans import Range
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -115,7 +116,7 @@ class _Reader:
         return whole
 
     def blocks(
-        self, nodes: Sequence[_Node], start: int, end: int, path: tuple[str, ...] = ()
+        self, nodes: Sequence[_Node], start: int, end: int, path: Titles = ()
     ) -> list[Block]:
         """Blocks that cover the range, with the path around it."""
         ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
@@ -130,7 +131,7 @@ class _Reader:
                 blocks.append(self.block(node, kept, (*path, *titles)))
         return blocks
 
-    def block(self, node: _Node, kept: tuple[int, int], path: tuple[str, ...]) -> Block:
+    def block(self, node: _Node, kept: Range, path: Titles) -> Block:
         parts: Callable[[], list[Block]] | None = None
         if node.kind == "table" and node.last - node.first > 2:
             parts = partial(self.rows, node, *kept, path)
@@ -146,13 +147,13 @@ class _Reader:
             *kept, path, whole=whole, leads=leads, level=node.level, parts=parts, text=text
         )
 
-    def rows(self, node: _Node, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+    def rows(self, node: _Node, start: int, end: int, path: Titles) -> list[Block]:
         header, *rows = between(
             self.text, start, end, map(self.offset, range(node.first + 2, node.last))
         )
         return _table(header, rows, header, path)
 
-    def html_rows(self, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+    def html_rows(self, start: int, end: int, path: Titles) -> list[Block]:
         """The rows of the HTML tables in a range; header rows lead, and text around a table stays with its rows."""
         blocks: list[Block] = []
         marks = _html_marks(self.text, start, end, "table")
@@ -162,7 +163,7 @@ class _Reader:
                 blocks += self.html_table(*kept, path)
         return blocks
 
-    def html_table(self, start: int, end: int, path: tuple[str, ...]) -> list[Block]:
+    def html_table(self, start: int, end: int, path: Titles) -> list[Block]:
         marks = _html_marks(self.text, start, end, "tr")
         places = [place for place, depth in marks if depth == 1]
         rows_of = list(pairwise([*places, end]))
@@ -180,10 +181,10 @@ class _Reader:
 
 
 def _table(
-    first: tuple[int, int] | None,
-    rows: Sequence[tuple[int, int] | None],
-    header: tuple[int, int] | None,
-    path: tuple[str, ...],
+    first: Range | None,
+    rows: Sequence[Range | None],
+    header: Range | None,
+    path: Titles,
 ) -> list[Block]:
     """The part of a table up to its header, which leads, and the rows, which repeat the header."""
     blocks = []
@@ -194,7 +195,7 @@ def _table(
     return blocks
 
 
-def _html_marks(text: str, start: int, end: int, tag: str) -> Iterator[tuple[int, int]]:
+def _html_marks(text: str, start: int, end: int, tag: str) -> Iterator[Range]:
     """Where tags of tables begin, and how many tables are open there."""
     depth = 0
     for mark in _TABLE_TAG.finditer(text, start, end):

@@ -21,7 +21,7 @@ from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.errors import DataError, OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.plain import encodable
-from chunkcore.spans import Ranges, trim
+from chunkcore.spans import Range, Ranges, trim
 
 
 def _words(*rows: str) -> frozenset[str]:
@@ -99,6 +99,7 @@ CLAUSE_LABELS = (
 
 
 SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
+Splitter = str | Callable[[str], Any]  # a name, or a `SentenceSplitter`
 
 _BLOCK = 100_000  # characters per call of spaCy, whose parser's memory grows with them
 
@@ -423,7 +424,7 @@ def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
     return not text[line].isalnum() and _HEADING.match(text, line, start) is not None
 
 
-def _checked_starts(text: str, pairs: Iterable[tuple[int, int]]) -> list[int]:
+def _checked_starts(text: str, pairs: Iterable[Range]) -> list[int]:
     starts: list[int] = []
     reached = 0
     for pair in pairs:
@@ -453,7 +454,7 @@ def _spacy_starts(text: str, name: str) -> Iterator[int]:
             yield start + sentence.start_char
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
+def _blocks(text: str) -> Iterator[Range]:
     """Ranges of whole sentences of at most `_BLOCK` characters that cover the text; a longer sentence is cut."""
     cuts = [0, *_cuts(text), len(text)]
     start = 0
@@ -560,7 +561,7 @@ def marked_headings(text: str) -> Iterator[Heading]:
 
 
 @lru_cache(maxsize=1)  # asked for twice of a text: for sentences, and for what stays whole
-def record_lines(text: str) -> list[tuple[int, int]]:
+def record_lines(text: str) -> list[Range]:
     r"""The lines of logs, chats, addresses and verse, and captions; none of wrapped prose. Linear time.
 
     >>> log = "10:01 Boats in. All well.\n10:02 Tide high.\n10:03 Gate shut."
@@ -569,7 +570,7 @@ def record_lines(text: str) -> list[tuple[int, int]]:
     >>> record_lines("The gate of the lock\nwas shut at noon, and\nnobody came.")
     []
     """
-    rows: list[tuple[int, int]] = []
+    rows: list[Range] = []
     last = len(text.rstrip())
     start = _LEADING.match(text).end()  # type: ignore[union-attr]
     for part in _BLANK.split(text[start:last]):
@@ -583,9 +584,9 @@ def record_lines(text: str) -> list[tuple[int, int]]:
     return rows
 
 
-def _ranges(lines: Sequence[str], start: int) -> list[tuple[int, int]]:
+def _ranges(lines: Sequence[str], start: int) -> list[Range]:
     """The lines' ranges; a line of signs alone, such as a table's rule, is one with the line before it."""
-    rows: list[tuple[int, int]] = []
+    rows: list[Range] = []
     for line in lines:
         end = start + len(line)
         if rows and not any(map(str.isalnum, line)):
@@ -636,13 +637,13 @@ _CLOSING = {"{|": "|}", "{{": "}}"}
 _LONGEST_PART = 20_000  # characters
 
 
-def whole_parts(text: str) -> list[tuple[int, int]]:
+def whole_parts(text: str) -> list[Range]:
     r"""Tables, formulas and code between marks of wikis, AsciiDoc, reStructuredText, LaTeX and Org. Linear time.
 
     >>> whole_parts("Tea.\n\n|===\n| Kind\n\n| Black. Hot.\n|===\n")
     [(6, 37)]
     """
-    parts: list[tuple[int, int]] = []
+    parts: list[Range] = []
     if _has_any(text, _TABLE_SIGNS):
         parts += [table.span() for table in _TABLE.finditer(text)]
     if _has_any(text, _PART_SIGNS):  # as few texts
@@ -650,7 +651,7 @@ def whole_parts(text: str) -> list[tuple[int, int]]:
     return parts
 
 
-def _marked_parts(text: str) -> Iterator[tuple[int, int]]:
+def _marked_parts(text: str) -> Iterator[Range]:
     opening = closing = ""
     start = 0
     for mark in _PART_MARK.finditer(text):

@@ -16,7 +16,7 @@ import numpy as np
 import regex
 
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.spans import Numbers, Ranges, as_table, ragged_indices
+from chunkcore.spans import Numbers, Range, Ranges, as_table, ragged_indices
 from chunkcore.tokens import TokenizedText
 
 Find = Callable[[str], Sequence["re.Match[str]"]]
@@ -185,7 +185,7 @@ def find_regex(
     [(3, 3), (4, 5), (8, 8), (9, 10)]
     """
     keep_groups = keep_groups and pattern.groups > 0
-    spans: list[tuple[int, int]] = []
+    spans: list[Range] = []
     counts = []
     find = finder(pattern, int((texts[:, 1] - texts[:, 0]).sum()))
     for begin, end in texts.tolist():
@@ -198,7 +198,7 @@ def find_regex(
     return Places(starts, ends, texts_of)
 
 
-def _outside_groups(match: re.Match[str]) -> Iterator[tuple[int, int]]:
+def _outside_groups(match: re.Match[str]) -> Iterator[Range]:
     place = match.start()
     for start, end in match.regs[1:]:
         if place <= start < end <= match.end():

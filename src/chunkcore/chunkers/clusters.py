@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import add
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.boundaries.sentences import Splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, Draft, chunkers
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, check_embedder, neighbour_distances
@@ -23,7 +22,7 @@ from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, pack, split_ranges_to_maximum
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Flags, Numbers, Ranges
 from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
@@ -48,9 +47,9 @@ class SentenceClusters(SentenceChunker, ABC):
     Raises `DataError`: a text of more than 100,000 sentences: their comparison is quadratic.
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
-    splitter: str | Callable[[str], Any] = "default"
+    splitter: Splitter = "default"
     position_weight: float = 0.5
     size: int | None = 200
     bounds: ClassVar[Bounds] = {"position_weight": (0, 1), "size": 1}
@@ -319,7 +318,7 @@ class ClusterSemantic(Chunker):
     chunk and d dimensions.
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
     size: int = 200
     piece_size: int = 50
@@ -359,7 +358,7 @@ class ClusterSemantic(Chunker):
         distances = neighbour_distances(vectors)[lasts[:-1]]
         return join_ranges(source, rows, self.minimum, self.size, [0.0, *distances.tolist()])
 
-    def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> NDArray[np.bool_]:
+    def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> Flags:
         """For each piece: whether the last 1, 2, … `most` pieces up to it are within `size`."""
         fits = np.zeros((len(pieces), most), dtype=np.bool_)
         for before in range(most):
@@ -392,8 +391,8 @@ def optimal_segmentation(
     max_pieces: int,
     *,
     mean: float | None = None,
-    fits: NDArray[np.bool_] | None = None,
-) -> NDArray[np.int64]:
+    fits: Flags | None = None,
+) -> Numbers:
     """Sizes of chunks, int64, with the greatest sum of centred cosine similarities inside the chunks.
 
     Sums within 1e-9 tie; the longer last chunk wins. O(n·w·d) time and O(n·d) memory.
@@ -434,7 +433,7 @@ def optimal_segmentation(
     return np.array(edges[::-1], dtype=np.int64)
 
 
-def _window_sums(vectors: Vectors, width: int, mean: float) -> Iterator[NDArray[np.float64]]:
+def _window_sums(vectors: Vectors, width: int, mean: float) -> Iterator[Floats]:
     """Sums over pairs of rows in windows ending at row i; column s - 1 is the window of s rows.
 
     ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``
@@ -453,7 +452,7 @@ def _window_sums(vectors: Vectors, width: int, mean: float) -> Iterator[NDArray[
         yield sums
 
 
-def _backward_products(vectors: Vectors, start: int, end: int, reach: int) -> NDArray[np.float64]:
+def _backward_products(vectors: Vectors, start: int, end: int, reach: int) -> Floats:
     """Cosines of rows `start` … `end` - 1 to each of the `reach` rows before them; 0 before the first."""
     if not reach:
         return np.zeros((end - start, 0))
@@ -468,5 +467,5 @@ def _backward_products(vectors: Vectors, start: int, end: int, reach: int) -> ND
     products = unit[reach:].reshape(groups, step, -1) @ windows
     # A group's row r is column r + reach; its predecessors are to the left of it, the nearest first.
     columns = np.arange(step)[:, None] + np.arange(reach - 1, -1, -1)
-    backward: NDArray[np.float64] = np.take_along_axis(products, columns[None], axis=2)
+    backward: Floats = np.take_along_axis(products, columns[None], axis=2)
     return backward.reshape(-1, reach)[: end - start]

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.boundaries.sentences import Splitter, sentence_ranges
 from chunkcore.chunkers.base import Draft, chunkers
 from chunkcore.chunkers.semantic import Floats, SentenceChunker
 from chunkcore.models.base import Vectors, row_lengths, unit_rows
@@ -61,9 +61,9 @@ class Hierarchical(SentenceChunker):
     memory for n sentences of d dimensions.
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
-    splitter: str | Callable[[str], Any] = "default"
+    splitter: Splitter = "default"
     window: int = 15
     deviations: float = 2.0
     k: float = 1.2

@@ -127,7 +127,7 @@ class WindowChunker(LLMChunker, ABC):
             chunk has the metadata of its largest part, and any part's `fallback`.
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
     window: int = 800
     size: int = 800
@@ -487,7 +487,7 @@ class Propositions(LLMChunker):
     [('The fox is old.', 0, 25), ('The fox naps at noon.', 0, 25)]
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
     passage_size: int = 150
     size: int = 200

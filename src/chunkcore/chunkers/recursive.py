@@ -78,8 +78,8 @@ class Recursive(Chunker):
     ['One line.', 'Another,', 'longer line.']
     """
 
-    bounded: ClassVar[bool] = True
-    tokens_only: ClassVar[bool] = True
+    bounded = True
+    tokens_only = True
 
     size: int = 200
     overlap: int = 0

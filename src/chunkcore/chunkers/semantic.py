@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from abc import ABC
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -14,7 +13,7 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
+from chunkcore.boundaries.sentences import Splitter, check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.errors import OptionError, echo
@@ -27,7 +26,7 @@ from chunkcore.packing import (
     running_counts,
     split_ranges_to_maximum,
 )
-from chunkcore.spans import Ranges
+from chunkcore.spans import Flags, Ranges
 from chunkcore.tokens import TokenizedText
 
 Floats = NDArray[np.float64]
@@ -160,7 +159,7 @@ class SentenceChunker(Chunker, ABC):
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
     """
 
-    splitter: str | Callable[[str], Any] = SENTENCE_END
+    splitter: Splitter = SENTENCE_END
     embedder: Embedder | str = DEFAULT_MODEL
 
     def validate(self) -> None:
@@ -224,7 +223,7 @@ class Breakpoint(SentenceChunker):
     Cost: one call of the model for the distinct windows; then O(n·d) time and memory for n sentences of d dimensions.
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
     buffer: int = 1
     threshold: Threshold = "percentile"
@@ -251,14 +250,14 @@ class Breakpoint(SentenceChunker):
         return group_pieces(source, pieces, distances[:gaps], cuts[:gaps], self.minimum, self.size)
 
 
-def _match_ends(text: str, splitter: str | Callable[[str], Any]) -> bool:
+def _match_ends(text: str, splitter: Splitter) -> bool:
     if not isinstance(splitter, str) or not splitter.startswith("regex:"):
         return False
     pattern = splitter.removeprefix("regex:")
     return any(match.end() == len(text) for match in re.finditer(pattern, text))
 
 
-def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> NDArray[np.bool_]:
+def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> Flags:
     """Whether a chunk ends after each sentence but the last, from neighbour distances (Qu et al., 2024, appendix B).
 
     >>> breakpoints(np.array([0.1, 0.5, 0.1, 0.2]), "percentile", 60).tolist()
@@ -283,7 +282,7 @@ def group_pieces(
     source: TokenizedText,
     pieces: Ranges,
     distances: Floats,
-    cuts: NDArray[np.bool_],
+    cuts: Flags,
     minimum: int = 0,
     maximum: int | None = None,
 ) -> Ranges:
@@ -308,7 +307,7 @@ def group_pieces(
     return join_ranges(source, parts, minimum, maximum, gaps.tolist())
 
 
-def _rows(pieces: Ranges, begins: NDArray[np.bool_]) -> Ranges:
+def _rows(pieces: Ranges, begins: Flags) -> Ranges:
     """Chunks of pieces, from each that begins one to the next."""
     ends = np.append(begins[1:], True)
     return np.column_stack((pieces[begins, 0], pieces[ends, 1]))
@@ -450,7 +449,7 @@ class DualSemantic(SentenceChunker):
     dimensions and w blocks in a chunk.
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
     k: float = 3.0
     d: int = 10

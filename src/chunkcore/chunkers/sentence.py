@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import inf
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
 from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.sentences import (
+    Splitter,
     check_splitter,
     heading_numbers,
     heading_tags,
@@ -25,7 +26,7 @@ from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
-from chunkcore.spans import Numbers, Ranges, as_table
+from chunkcore.spans import Numbers, Range, Ranges, as_table
 from chunkcore.tokens import TokenizedText
 
 # A chunk's sentences: the first, the first new one, and the one after the last.
@@ -62,14 +63,14 @@ class Sentence(Chunker):
     ['One is short.', 'Two is too. Three.', 'Three. Four has four words.']
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
     size: int = 200
     minimum: int = 0
     maximum: int | None = None
     overlap: int | str | SemanticOverlap = 0
     overlap_sentences: int = 0
-    splitter: str | Callable[[str], Any] = "default"
+    splitter: Splitter = "default"
     bounds: ClassVar[Bounds] = {
         "size": 1,
         "minimum": (0, "size"),
@@ -104,7 +105,7 @@ class Sentence(Chunker):
 
     def _section(
         self, source: TokenizedText, sentences: Ranges, topics: Numbers | None
-    ) -> list[tuple[int, int]]:
+    ) -> list[Range]:
         """The chunks of some sentences. A chunk over the maximum shares nothing and is halved until it fits."""
         maximum: int = self.hard_maximum
         begins, afters = self._packed(running_counts(source, sentences).tolist(), topics)
@@ -114,7 +115,7 @@ class Sentence(Chunker):
         def fits(first: int, after: int) -> bool:
             return source.count(starts[first], ends[after - 1]) <= maximum
 
-        chunks: list[tuple[int, int]] = []
+        chunks: list[Range] = []
         least = 0  # the first sentence that the next chunk may share
         for begin, first, after, is_over in zip(
             begins, chain([0], afters), afters, over, strict=False
@@ -235,7 +236,7 @@ class FixedToken(Chunker):
     ['one two three ', 'three four five ', 'five six']
     """
 
-    tokens_only: ClassVar[bool] = True
+    tokens_only = True
 
     size: int = 200
     overlap: int = 0
@@ -302,7 +303,7 @@ class FixedSentences(Chunker):
     chunks: int | None = None
     overlap: int | str | SemanticOverlap = 0
     minimum: int = 0
-    splitter: str | Callable[[str], Any] = "default"
+    splitter: Splitter = "default"
     bounds: ClassVar[Bounds] = {"sentences": 1, "chunks": 1, "minimum": 0}
 
     def validate(self) -> None:
@@ -314,7 +315,7 @@ class FixedSentences(Chunker):
         rows = sentence_ranges(source.text, self.splitter).tolist()
         edges = self._edges(len(rows))
         reach = self._reach(source, rows, edges)
-        chunks: list[tuple[int, int]] = []
+        chunks: list[Range] = []
         begin = -1
         for reached, end in zip(reach, edges[1:], strict=True):
             begin = max(begin + 1, reached)

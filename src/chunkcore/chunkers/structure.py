@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries import Block, lines, table_blocks
+from chunkcore.boundaries import Block, Titles, lines, table_blocks
 from chunkcore.boundaries.code import LANGUAGES, code_blocks
 from chunkcore.boundaries.formats import document_language, format_of
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
-from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
+from chunkcore.boundaries.sentences import Splitter, check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, Draft, chunkers
 from chunkcore.chunkers.sentence import Sentence
 from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
 from chunkcore.reading.visible import VisibleDocument
-from chunkcore.spans import as_table
+from chunkcore.spans import Range, as_table
 from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
@@ -40,12 +40,12 @@ class BlockChunker(Chunker, ABC):
         splitter: cuts prose into sentences, as in `Sentence`.
     """
 
-    bounded: ClassVar[bool] = True
+    bounded = True
 
     size: int = 200
     minimum: int = 0
     maximum: int | None = None
-    splitter: str | Callable[[str], Any] = "default"
+    splitter: Splitter = "default"
     bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "maximum": "size"}
 
     def validate(self) -> None:
@@ -77,8 +77,8 @@ class Packed(NamedTuple):
 
     start: int
     end: int
-    header: tuple[int, int] | None  # the range of the table header that it repeats
-    path: tuple[str, ...]  # the headings or definitions around all of it
+    header: Range | None  # the range of the table header that it repeats
+    path: Titles  # the headings or definitions around all of it
     cut: tuple[
         int, int
     ]  # strength of the cut before it: a section's is stronger than a list item's
@@ -136,7 +136,7 @@ class _Packer:
     waiting: list[_Unit] = field(default_factory=list)
     units: list[_Unit] = field(default_factory=list)
     size: int = 0
-    header: tuple[int, int] | None = None
+    header: Range | None = None
     packed: list[Packed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -178,7 +178,7 @@ class _Packer:
             return not self._is_bare
         return self.apart and bool(self.units) and unit.depth < self.units[0].depth
 
-    def _with(self, unit: _Unit) -> tuple[int, tuple[int, int] | None]:
+    def _with(self, unit: _Unit) -> tuple[int, Range | None]:
         """The chunk's approximate size with the unit, and the header it would repeat."""
         if self.units:
             return self.size + unit.joined, self.header
@@ -249,7 +249,7 @@ class _Packer:
     def _size(self, keep: int) -> int:
         return self.count(self.units[0].block.start, self.units[keep - 1].block.end, self.header)
 
-    def count(self, start: int, end: int, header: tuple[int, int] | None) -> int:
+    def count(self, start: int, end: int, header: Range | None) -> int:
         """Tokens of a chunk's own text."""
         if header is None:
             return self.source.count(start, end)
@@ -271,7 +271,7 @@ class _Packer:
         return joined
 
 
-def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+def _common(paths: Sequence[Titles]) -> Titles:
     return tuple(commonprefix(paths))  # noqa: RUF071 - of tuples, not of strings
 
 

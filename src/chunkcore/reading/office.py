@@ -24,6 +24,7 @@ from chunkcore.text import Document
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
+Members = dict[str, bytes]  # of an archive, by their names
 # The header of a table without <th>.
 _NO_HEADER = re.compile(r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE)
 _SUP = "\x02"  # around raised text, until it is made `raised`
@@ -55,12 +56,10 @@ class Packed(Reader):
         notes += left_out(texts_apart(members))
         return Reading(document, tuple(notes))
 
-    def document(
-        self, name: str, data: bytes, members: dict[str, bytes], notes: list[str]
-    ) -> Document:
+    def document(self, name: str, data: bytes, members: Members, notes: list[str]) -> Document:
         return Document(name, self.markdown(data, members, notes), {"format": "markdown"})
 
-    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+    def markdown(self, data: bytes, members: Members, notes: list[str]) -> str:
         """The file as Markdown; `notes` are added."""
         raise NotImplementedError
 
@@ -70,7 +69,7 @@ ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
 MEMBERS = 10_000
 
 
-def unpacked(data: bytes, name: str) -> dict[str, bytes]:
+def unpacked(data: bytes, name: str) -> Members:
     """The members of an archive, unpacked once within limits: a header may misstate a size.
 
     Raises `UnreadError`: no archive, or a damaged one; over 10,000 members; or they unpack to over 50 times the file,
@@ -97,7 +96,7 @@ def unpacked(data: bytes, name: str) -> dict[str, bytes]:
     return members
 
 
-def packed(members: Mapping[str, bytes]) -> bytes:
+def packed(members: Members) -> bytes:
     """An archive of the members."""
     target = BytesIO()
     with ZipFile(target, "w") as archive:
@@ -121,7 +120,7 @@ _THREADED = "[Threaded comment]"  # begins the copy of a comment that is for old
 _BLANKS = ("p", "br", "cr", "tab", "ptab")
 
 
-def texts_apart(members: Mapping[str, bytes]) -> dict[str, list[str]]:
+def texts_apart(members: Members) -> dict[str, list[str]]:
     """Texts of an Office file beside its own, by their kind."""
     texts: dict[str, list[str]] = {}
     for kind, (pattern, names) in _APART.items():
@@ -164,7 +163,7 @@ class Epub(Packed):
     endings = ("epub",)
     telling = b"application/epub+zip"
 
-    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+    def markdown(self, data: bytes, members: Members, notes: list[str]) -> str:
         place = xml_of(members["META-INF/container.xml"]).find(".//{*}rootfile").get("full-path")
         package = xml_of(members[place])
         authors = ", ".join(filter(None, (author.text for author in package.iter("{*}creator"))))
@@ -212,7 +211,7 @@ class Docx(Packed):
     endings = ("docx", "docm", "dotx")
     telling = b"word/"
 
-    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+    def markdown(self, data: bytes, members: Members, notes: list[str]) -> str:
         etree = needed("lxml.etree", "office", "read DOCX")
         styles = {
             style.get(f"{_W}styleId", ""): style for style in _elements(members, "styles", "style")
@@ -270,7 +269,7 @@ def _value(element: _Element, path: str) -> str:
     return "" if child is None else child.get(f"{_W}val", "")
 
 
-def _elements(members: Mapping[str, bytes], part: str, name: str) -> Iterator[_Element]:
+def _elements(members: Members, part: str, name: str) -> Iterator[_Element]:
     """The elements of a name in a part of the file, which need not be there."""
     for member, content in members.items():
         if re.fullmatch(rf"word/{part}\d*\.xml", member):
@@ -453,7 +452,7 @@ class _Level:
 class _Lists:
     """The numbered lists of a file, and how far each has come."""
 
-    def __init__(self, members: Mapping[str, bytes], styles: Mapping[str, _Element]) -> None:
+    def __init__(self, members: Members, styles: Mapping[str, _Element]) -> None:
         self.abstract: dict[str, str] = {}  # of a list, by its id
         self.following: dict[tuple[str, str], int] = {}  # by abstract list and level
         self.levels: dict[tuple[str, str], _Level] = {}

@@ -12,7 +12,7 @@ from typing import Any
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import listed, readers
-from chunkcore.reading.office import Packed, packed, xml_of
+from chunkcore.reading.office import Members, Packed, packed, xml_of
 from chunkcore.reading.visible import in_cell, in_font
 
 
@@ -26,7 +26,7 @@ class Xlsx(Packed):
     endings = ("xlsx", "xlsm")
     telling = b"xl/"
 
-    def markdown(self, data: bytes, members: dict[str, bytes], notes: list[str]) -> str:
+    def markdown(self, data: bytes, members: Members, notes: list[str]) -> str:
         openpyxl = needed("openpyxl", "office", "read XLSX")
         texts = ("xl/worksheets/", "xl/sharedStrings")
         fonts = [name for name in members if name.startswith(texts) and b"<rPr" in members[name]]

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from chunkcore.lazy import needed
 from chunkcore.reading.base import listed, readers
-from chunkcore.reading.office import COMPATIBLE, MATH, Packed, mend_equation, text_of, xml_of
+from chunkcore.reading.office import (
+    COMPATIBLE,
+    MATH,
+    Members,
+    Packed,
+    mend_equation,
+    text_of,
+    xml_of,
+)
 from chunkcore.reading.sheets import formatted, table
 from chunkcore.reading.visible import in_font
 from chunkcore.text import Document, Mark, Span
@@ -29,9 +37,7 @@ class Pptx(Packed):
     endings = ("pptx", "pptm")
     telling = b"ppt/"
 
-    def document(
-        self, name: str, data: bytes, members: dict[str, bytes], notes: list[str]
-    ) -> Document:
+    def document(self, name: str, data: bytes, members: Members, notes: list[str]) -> Document:
         pptx = needed("pptx", "office", "read PPTX", "python-pptx")
         text = ""
         marks = []
