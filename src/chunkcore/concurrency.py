@@ -14,9 +14,8 @@ from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
 from types import ModuleType
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -112,60 +111,39 @@ PROCESS_FOLDER = sys.base_prefix
 class Worker:
     """A process that answers blocks of bytes with blocks of bytes.
 
-    It runs the function `entry` (``"module:function"``), which reads its requests from `requests` and writes by
-    `answers`. It ends with the process that started it, and Ctrl-C does not reach it.
+    It runs a program that reads its requests from `requests` and writes by `answers`. It ends with the process that
+    started it, and Ctrl-C does not reach it.
     """
 
-    def __init__(
-        self,
-        entry: str,
-        environment: Mapping[str, str] | None = None,
-        *,
-        quiet: bool = False,
-    ) -> None:
-        module, _, function = entry.partition(":")
-        errors = subprocess.DEVNULL if quiet else None
-        self._process = subprocess.Popen(  # noqa: S603  # our own module, in this interpreter
-            python_command(f"from {module} import {function}; {function}()"),
+    def __init__(self, program: str, environment: Mapping[str, str]) -> None:
+        self.process = subprocess.Popen(  # noqa: S603  # our own module, in this interpreter
+            python_command(program),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=errors,
+            stderr=subprocess.DEVNULL,
             cwd=PROCESS_FOLDER,
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, **environment},
             start_new_session=True,
         )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input: BinaryIO = self._process.stdin  # type: ignore[assignment]
-        self._output: BinaryIO = self._process.stdout  # type: ignore[assignment]
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    @property
-    def is_alive(self) -> bool:
-        return self._process.poll() is None
+        self._input: Any = self.process.stdin
+        self._output: Any = self.process.stdout
 
     def send(self, block: bytes) -> None:
         """Send a block. A process that has died takes nothing: `receive` says so."""
         with suppress(OSError, ValueError):
             write_block(self._input, block)
 
-    def receive(self, most: int = sys.maxsize) -> bytes | None:
+    def receive(self, most: int) -> bytes | None:
         """The next block; None if the process has died, or the block is over `most` bytes."""
         try:
             return read_block(self._output, most)
         except (OSError, ValueError):  # another thread has stopped it
             return None
 
-    def kill(self) -> None:
-        self._process.kill()
-
     def stop(self) -> None:
         """End the process and wait for its end."""
-        self._process.kill()
-        self._process.wait()
+        self.process.kill()
+        self.process.wait()
         for pipe in (self._input, self._output):
             with suppress(OSError):
                 pipe.close()
@@ -200,7 +178,7 @@ def requests() -> Iterator[bytes]:
             blocks.put(block)
         os._exit(0)
 
-    Thread(target=listen, daemon=True).start()
+    threading.Thread(target=listen, daemon=True).start()
     while True:
         yield blocks.get()
 

@@ -91,8 +91,6 @@ def merge_touching(spans: Sequence[Span]) -> tuple[Span, ...]:
     >>> merge_touching([Span(0, 3), Span(3, 5), Span(8, 9)])
     (Span(start=0, end=5), Span(start=8, end=9))
     """
-    if len(spans) == 1:
-        return tuple(spans)
     merged: list[Span] = []
     for span in spans:
         if merged and merged[-1].end == span.start:
@@ -108,10 +106,6 @@ def trim(text: str, start: int, end: int) -> tuple[int, int]:
     >>> trim("  a b ", 0, 6)
     (2, 5)
     """
-    while start < end and text[start] in " \n":  # the usual ones, without a copy
-        start += 1
-    if start < end and not text[start].isspace() and not text[end - 1].isspace():
-        return start, end
     kept = text[start:end].lstrip()
     begin = end - len(kept)
     return begin, begin + len(kept.rstrip())

@@ -102,7 +102,7 @@ def joiner(
         return "\n"
     # At an edge of the text the slice is empty, which is in any text.
     ends_line = text[end : end + 1] in _LINE_ENDS
-    starts_line = text[max(0, start - 1) : start] in _LINE_ENDS
+    starts_line = text[start - 1 : start] in _LINE_ENDS
     return "\n" if ends_line or starts_line else " "
 
 
@@ -117,8 +117,6 @@ def text_of_spans(text: str, spans: Sequence[Span]) -> str:
     |---|---|
     | fog | damp |
     """
-    if len(spans) == 1:
-        return text[spans[0].start : spans[0].end]
     pieces = zip(_joiners(text, spans), spans, strict=True)
     return "".join([f"{between}{span.slice(text)}" for between, span in pieces])
 

@@ -149,7 +149,7 @@ def test_a_worker_ends_with_the_process_that_started_it():
     program = """
 import time
 from chunkcore.concurrency import Worker
-print(Worker("chunkcore.reading.base:serve").pid, flush=True)
+print(Worker("from chunkcore.reading.base import serve; serve()", {}).process.pid, flush=True)
 time.sleep(60)
 """
     with started(python_command(program), stdout=subprocess.PIPE, text=True) as process:

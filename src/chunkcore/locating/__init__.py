@@ -43,9 +43,6 @@ def whole_number(value: Any) -> int | None:
     >>> whole_number([44.0]), whole_number(b"44"), whole_number(44.5), whole_number(True)
     (44, 44, None, None)
     """
-    # Most are; the rest takes ten times as long.
-    if type(value) is int and abs(value) < _LARGEST_NUMBER:
-        return value
     if hasattr(value, "WhichOneof"):  # protobuf's
         value = getattr(value, value.WhichOneof("kind") or "", None)
     if hasattr(value, "item"):  # NumPy's

@@ -141,7 +141,7 @@ def read_guarded(reader: type[Reader], data: bytes, path: Path, name: str) -> Re
     place = place_of(module)
     request = {"module": module, "place": place, "class": reader.__qualname__, "name": name}
     worker = _worker()
-    timer = threading.Timer(SECONDS, worker.kill)
+    timer = threading.Timer(SECONDS, worker.process.kill)
     timer.daemon = True
     timer.start()
     row: dict[str, Any] | None = None
@@ -186,11 +186,11 @@ def _worker() -> Worker:
     with _lock:
         while _idle:
             worker = _idle.pop()
-            if worker.is_alive:
+            if worker.process.poll() is None:
                 return worker
             worker.stop()
     limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", _MEMORY: str(MEMORY)}
-    return Worker("chunkcore.reading.base:serve", limits, quiet=True)
+    return Worker("from chunkcore.reading.base import serve; serve()", limits)
 
 
 @atexit.register

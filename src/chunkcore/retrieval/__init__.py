@@ -23,13 +23,14 @@ if TYPE_CHECKING:
         Late as Late,
     )
     from chunkcore.retrieval.passages.index import Passages as Passages, WindowIndex as WindowIndex
-    from chunkcore.retrieval.stage import Reranked as Reranked, get_reranker as get_reranker
     from chunkcore.retrieval.stage import (
         Merge as Merge,
         PassageStage as PassageStage,
+        Reranked as Reranked,
         Stage as Stage,
         UnitLayout as UnitLayout,
         Window as Window,
+        get_reranker as get_reranker,
         get_retriever as get_retriever,
         load_index as load_index,
         stages as stages,

@@ -396,14 +396,14 @@ def _check_chunks(
     _check_fit(all(chunk.end <= sizes[place] for place, chunk in special.items()))
 
 
-def _check_postings(words: Postings, count: int) -> None:
-    arrays = words.keys, words.begins, words.texts, words.counts, words.lengths
+def _check_postings(arrays: Sequence[NDArray[Any]], count: int) -> None:
+    keys, begins, texts, counts, lengths = arrays
     _check_fit([array.ndim for array in arrays] == [1] * 5)
     _check_fit("".join(array.dtype.kind for array in arrays) in ("Siiii", "Siiui"))
-    sizes = len(words.keys) + 1, len(words.texts), count
-    _check_fit((len(words.begins), len(words.counts), len(words.lengths)) == sizes)
-    _check_fit((np.diff(words.begins, prepend=0, append=len(words.texts)) >= 0).all())
-    _check_fit((words.texts >= 0).all() and (words.texts < count).all())
+    sizes = len(keys) + 1, len(texts), count
+    _check_fit((len(begins), len(counts), len(lengths)) == sizes)
+    _check_fit((np.diff(begins, prepend=0, append=len(texts)) >= 0).all())
+    _check_fit((texts >= 0).all() and (texts < count).all())
 
 
 def _check(
@@ -505,8 +505,8 @@ class OpenedFolder:
         )
         for match in filter(None, map(_KEYS.fullmatch, self.manifest["files"])):
             arrays = [self._array(f"words-{match[1]}-{name}.npy") for name in _POSTINGS]
+            _check_postings(arrays, len(corpus))
             corpus.made_postings[match[1]] = Postings(*arrays)
-            _check_postings(corpus.made_postings[match[1]], len(corpus))
         return corpus
 
     def _file(self, name: str) -> tuple[Path, Mapping[str, Any]]:

@@ -277,17 +277,11 @@ class LexicalWindows:
             scales.append(_Scale(width, start, end, norms.astype(real)))
         self._windows = _Windows(units, scales)
         self._names = Names(list(map(name_of, units.given)), form)
-        self._last: tuple[str | None, Scores] = None, np.zeros(0)
+
         self._headings = Headings(units, form)
 
     def scores(self, question: str) -> Scores:
-        """Each unit's score; all units of a document or a section that the question names gain up to the best one's.
-
-        Those of the last question are kept.
-        """
-        last, scores = self._last  # another thread may ask meanwhile
-        if last == question:
-            return scores
+        """Each unit's score; all units of a document or a section that the question names gain up to the best one's."""
         matches, left = self._names.of(question)
         words = []
         for key, repeats in Counter(word_keys(question, self.form, singles=True)).items():
@@ -303,9 +297,7 @@ class LexicalWindows:
         best = float(scores.max(initial=0.0))
         if left:
             scores += best * np.repeat(matches, np.diff(self._units.firsts))
-        scores += self._headings.gains(self.word_weights(question), best)
-        self._last = question, scores
-        return scores
+        return scores + self._headings.gains(self.word_weights(question), best)
 
     def units_with(self, keys: Iterable[str]) -> Numbers:
         """The units that have all of these words, ascending."""
