@@ -115,10 +115,13 @@ class StoreIndex(HitIndex):
         parts = []
         asking = []
         for hit in hits:
-            parts_here = _parts(hit)
-            if parts_here:
-                parts += parts_here
-                asking.append(hit)
+            offsets = offsets_within(hit.text, hit.spans)
+            if offsets is None or not hit.spans or not hit.document or hit.derived:
+                continue  # the text does not fit its spans
+            for offset, span in zip(offsets, hit.spans, strict=True):
+                text = hit.text[offset : offset + len(span)]
+                parts.append(_Region(hit.document, span.start, text))
+            asking.append(hit)
         around = []
         if asking and options.show != "hits":
             around = list(map(_region_of, self._neighbours(asking)))
@@ -162,18 +165,6 @@ class StoreIndex(HitIndex):
                 PassageWarning,
             )
         return [region for region in regions if region.document_id not in torn]
-
-
-def _parts(hit: Hit) -> list[_Region]:
-    """The spans of a hit with their texts; [] if the text does not fit them, or is derived."""
-    offsets = offsets_within(hit.text, hit.spans)
-    if offsets is None or not hit.document or hit.derived:
-        return []
-    parts = []
-    for offset, span in zip(offsets, hit.spans, strict=True):
-        text = hit.text[offset : offset + len(span)]
-        parts.append(_Region(hit.document, span.start, text))
-    return parts
 
 
 def _region_of(piece: Retrieved) -> _Region:

@@ -300,7 +300,10 @@ class RetrieverRun:
     async def _ask(
         self, query: Query, ask: AsyncAsk, pause: Callable[[float], Awaitable[None]]
     ) -> None:
-        """Ask one question, again after an exception."""
+        """Ask one question, again after an exception.
+
+        Raises `OptionError`: a hit is of a document that the question's filter hides.
+        """
         reason: Exception | None = None
         waits = [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
         for wait in waits:
@@ -312,22 +315,17 @@ class RetrieverRun:
                 if isinstance(error, DataError | OptionError):  # another try does not mend it
                     break
             else:
-                self._verdicts[query.id] = self._located(query, hits)
+                verdicts = self._verdicts[query.id] = self._places.answers(query, hits)
+                for hit, verdict in zip(hits, verdicts, strict=True):
+                    document = self._places.documents.get(verdict.piece.document_id)
+                    more = {} if document is None else document.metadata
+                    check_obeyed(query.where or {}, {**hit.metadata, **more})
                 break
         if query.id not in self._verdicts:
             self._fail(query, reason)
         if self.progress is not None:
             done = len(self._verdicts) + len(self._failures)
             self.progress("retrieve", done, len(self.benchmark.queries))
-
-    def _located(self, query: Query, hits: Sequence[Hit]) -> list[Verdict]:
-        """The verdicts. Raises `OptionError`: a hit is of a document that the question's filter hides."""
-        verdicts = self._places.answers(query, hits)
-        for hit, verdict in zip(hits, verdicts, strict=True):
-            document = self._places.documents.get(verdict.piece.document_id)
-            metadata = hit.metadata if document is None else {**hit.metadata, **document.metadata}
-            check_obeyed(query.where or {}, metadata)
-        return verdicts
 
     def _fail(self, query: Query, reason: Exception | None) -> None:
         message = without_secrets(reason, secrets_within(self.system.parts))

@@ -13,7 +13,7 @@ from inspect import signature
 from types import UnionType
 from typing import Any, NamedTuple, TypeAlias, TypeGuard, Union, get_args, get_origin
 
-from haystack import Document, Pipeline, default_from_dict, default_to_dict, logging
+from haystack import Document, default_from_dict, default_to_dict, logging
 from haystack.core.component import Component
 from typing_extensions import Self
 
@@ -177,16 +177,6 @@ def sockets_of(component: object, name: str = "") -> Sockets:
         is_free = not (name and row.receivers)
         sockets.outputs.append(Socket(name, row.name, row.type, free=is_free))
     return sockets
-
-
-def pipeline_sockets(pipeline: Pipeline) -> Sockets:
-    """The sockets of all components of a pipeline."""
-    whole = Sockets([], [])
-    for name in pipeline.graph.nodes:
-        inputs, outputs = sockets_of(pipeline.get_component(name), name)
-        whole.inputs.extend(inputs)
-        whole.outputs.extend(outputs)
-    return whole
 
 
 def find_queries(

@@ -14,12 +14,12 @@ from typing_extensions import Unpack
 from chunkadapters.behind import Behind
 from chunkadapters.haystack.documents import (
     Socket,
+    Sockets,
     Values,
     find_documents,
     find_queries,
     hit_of,
     is_component,
-    pipeline_sockets,
     sockets_of,
     warm_up,
 )
@@ -106,8 +106,12 @@ def _system(
     given: Values = dict(inputs or {})
     parts: list[object] = [retriever, given]
     if isinstance(retriever, Pipeline):
-        sockets, constant = pipeline_sockets(retriever), given
-        parts += [retriever.get_component(name) for name in retriever.graph.nodes]
+        sockets, constant = Sockets([], []), given
+        for name in retriever.graph.nodes:
+            parts.append(retriever.get_component(name))
+            inside = sockets_of(parts[-1], name)
+            sockets.inputs.extend(inside.inputs)
+            sockets.outputs.extend(inside.outputs)
     elif is_component(retriever):
         sockets, constant = sockets_of(retriever), {"": given}
     else:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -47,7 +48,6 @@ from chunkadapters.exact import SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
     BOOKKEEPING,
     CONTEXT,
-    DERIVED,
     NOWHERE,
     PAGE_MARKS,
     WHOLE,
@@ -369,12 +369,12 @@ class ChunkcoreNodeParser(_InThread):
             if parent is not None and parent.source_node is not None:
                 node.relationships[NodeRelationship.SOURCE] = parent.source_node
         if self.include_prev_next_rel:
-            sources = [getattr(node.source_node, "node_id", None) for node in nodes]
             infos = [node.as_related_node_info() for node in nodes]
-            for place in range(1, len(nodes)):
-                if sources[place] and sources[place] == sources[place - 1]:
-                    nodes[place - 1].relationships[NodeRelationship.NEXT] = infos[place]
-                    nodes[place].relationships[NodeRelationship.PREVIOUS] = infos[place - 1]
+            for (left, before), (right, after) in pairwise(zip(nodes, infos, strict=True)):
+                source = getattr(left.source_node, "node_id", None)
+                if source and source == getattr(right.source_node, "node_id", None):
+                    left.relationships[NodeRelationship.NEXT] = after
+                    right.relationships[NodeRelationship.PREVIOUS] = before
         return nodes
 
 
@@ -473,12 +473,9 @@ class PlacedNodeParser(_InThread):
         for parent_id, children in siblings.items():
             parent = parents.get(parent_id, document)
             source = core_document(parent)
-            if parent is document:
-                origin = origin_of(document, source.text)
-            else:
-                start = getattr(parent, KEYS.start, None)
-                is_known = start is not None and not parent.metadata.get(DERIVED)
-                origin = Origin(shift=start) if is_known else NOWHERE
+            origin = origin_of(parent, source.text)
+            if origin.passage and parent is not document:
+                origin = NOWHERE  # an altered text does not say where its parts stand
             pieces = [SplitPiece(text_of(child)) for child in children]
             _, records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, record in zip(children, records, strict=True):

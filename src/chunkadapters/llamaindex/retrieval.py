@@ -587,13 +587,30 @@ def update_index(
     >>> update_index(index, [Document(id_="a", text="The tea is hot. The sea is cold.")], parser)
     IndexUpdate(kept=1, moved=0, new=1, deleted=0)
     """
-    old = _indexed(index, documents)
+    store = index.vector_store
+    if store.stores_text and not getattr(index, "_store_nodes_override", False):
+        raise DataError(
+            f"the index keeps no nodes beside its {type(store).__name__}, so that it cannot be told what is in it: "
+            "build it with store_nodes_override=True"
+        )
+    old: dict[str, BaseNode] = {}
+    for document in documents:
+        info = index.docstore.get_ref_doc_info(document.node_id)
+        stored = index.docstore.get_nodes(info.node_ids, raise_error=False) if info else []
+        old.update((node.node_id, node) for node in stored if node is not None)
     nodes = parser.get_nodes_from_documents([document for document in documents if document.text])
     stated = {name: _stated(node) for name, node in old.items()}
     written = [node for node in nodes if stated.get(node.node_id) != _stated(node)]
     known = set(map(_read, old.values()))
     moved = sum(_read(node) in known for node in written)
-    _embed(index, written, old)
+    if isinstance(store, SimpleVectorStore):
+        vectors = store.data.embedding_dict
+        by_text = {_read(node): vectors[name] for name, node in old.items() if name in vectors}
+        for node in written:
+            node.embedding = by_text.get(_read(node))
+    embedded = embed_nodes(written, index._embed_model)
+    for node in written:
+        node.embedding = embedded[node.node_id]
     _delete(index, [node.node_id for node in written if node.node_id in old])
     index.insert_nodes(written)
     gone = old.keys() - {node.node_id for node in nodes}
@@ -602,27 +619,9 @@ def update_index(
     return IndexUpdate(kept, moved, new=len(written) - moved, deleted=len(gone))
 
 
-Nodes = dict[str, BaseNode]
-
-
 def _delete(index: VectorStoreIndex, node_ids: list[str]) -> None:
     if node_ids:
         index.delete_nodes(node_ids, delete_from_docstore=True)
-
-
-def _indexed(index: VectorStoreIndex, documents: Iterable[Document]) -> Nodes:
-    """The nodes of these documents by id. Raises `DataError`: the index keeps none."""
-    if index.vector_store.stores_text and not getattr(index, "_store_nodes_override", False):
-        raise DataError(
-            f"the index keeps no nodes beside its {type(index.vector_store).__name__}, so that it cannot be told what "
-            "is in it: build it with store_nodes_override=True"
-        )
-    nodes: Nodes = {}
-    for document in documents:
-        info = index.docstore.get_ref_doc_info(document.node_id)
-        stored = index.docstore.get_nodes(info.node_ids, raise_error=False) if info else []
-        nodes.update((node.node_id, node) for node in stored if node is not None)
-    return nodes
 
 
 def _read(node: BaseNode) -> str:
@@ -634,16 +633,3 @@ def _stated(node: BaseNode) -> tuple[str, Metadata, list[str]]:
     sides = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
     neighbours = [getattr(node.relationships.get(side), "node_id", "") for side in sides]
     return _read(node), node.metadata, neighbours
-
-
-def _embed(index: VectorStoreIndex, nodes: list[BaseNode], old: Nodes) -> None:
-    """Give the nodes their vectors: those of old nodes of the same text, or new ones."""
-    store = index.vector_store
-    if isinstance(store, SimpleVectorStore):
-        vectors = store.data.embedding_dict
-        by_text = {_read(node): vectors[name] for name, node in old.items() if name in vectors}
-        for node in nodes:
-            node.embedding = by_text.get(_read(node))
-    embedded = embed_nodes(nodes, index._embed_model)
-    for node in nodes:
-        node.embedding = embedded[node.node_id]
