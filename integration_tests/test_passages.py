@@ -1185,11 +1185,13 @@ def test_a_piece_of_a_passage_does_not_stand_for_the_passages_copies(name: str) 
 def test_the_places_of_copies_cost_no_model_a_token() -> None:
     text = "The kettle is descaled with vinegar each month. Rinse it twice with cold water afterwards. " * 2
     paths = "/srv/a.md", "/srv/b.md"
-    documents = [LlamaDocument(text=f"{path} {text}", metadata={"file_path": path}) for path in paths]
-    hits = [NodeWithScore(node=TextNode(text=row.text, metadata=row.metadata)) for row in documents]
+    documents = [LlamaDocument(text=f"{path} {text}", metadata={"file_path": path, "url": "bob"}) for path in paths]
+    rows = zip(documents, paths, strict=True)
+    hits = [NodeWithScore(node=TextNode(text=row.text, metadata={"file_path": path})) for row, path in rows]
     passages = llamaindex.PassagePostprocessor(documents=documents).postprocess_nodes(hits, query_str="kettle")
-    assert [row for row in passages if "also_in" in row.node.source_node.metadata]
+    assert any("also_in" in passage.node.source_node.metadata for passage in passages)
     for passage in passages:
+        assert "bob" not in str(passage.node.source_node.metadata)  # of the index, not of a hit
         assert "also_in" not in passage.node.get_content(metadata_mode=MetadataMode.ALL)
     sources = [Document(row.metadata["file_path"][5:], row.text) for row in documents]
     query = Query("q", "kettle", tuple(Evidence(row.id, Span(10, 54)) for row in sources))

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 UNITS = "sentence:size=50"
 FETCH_K = 100
 # What a hit says of its own text: a passage with more text than the hits' does not inherit it.
-_NAMES = (*NAMING_KEYS, *PAGE_KEYS)  # which a copy's place has, too
+_NAMES = (*NAMING_KEYS, PAGES, "page", "page_label")  # which a copy's place has, too
 _OF_A_SECTION = ("headings", CONTEXT, PAGES, *PAGE_KEYS)
 
 D = TypeVar("D")
@@ -129,7 +129,7 @@ class Passage:
         hits: the numbers of the hits that overlap it, best first. For a hit without a place, that hit.
         others: the numbers of the other hits of its document.
         is_whole: whether its document is shown whole, and so the document's metadata, too.
-        copies: the documents of the other places that say the same.
+        copies: the other places that say the same.
     """
 
     retrieved: Retrieved
@@ -137,7 +137,7 @@ class Passage:
     hits: tuple[int, ...] = ()
     others: tuple[int, ...] = ()
     is_whole: bool = True
-    copies: tuple[Document, ...] = ()
+    copies: tuple[Passage, ...] = ()
 
     @property
     def id(self) -> str:
@@ -169,10 +169,11 @@ class Passage:
             if marks:
                 gone.update((PAGES, *PAGE_KEYS))
         kept = own_copy({key: value for key, value in values.items() if key not in gone})
-        for copy, source in zip(self.copies, self.retrieved.sources, strict=True):
-            names = {key: copy.metadata[key] for key in _NAMES if key in copy.metadata}
-            place = {**names, "source_id": source.document_id, **keys.write(source.spans)}
-            kept.setdefault(ALSO_IN, []).append(place)
+        for copy in self.copies:
+            said = copy.metadata(hits, keys)
+            names = {key: said[key] for key in _NAMES if key in said}
+            source, place = copy.retrieved.document_id, keys.write(copy.retrieved.spans)
+            kept.setdefault(ALSO_IN, []).append({**names, "source_id": source, **place})
         return kept | pages
 
 
@@ -548,7 +549,7 @@ class OpenedIndex(HitIndex):
             pairs = itertools.product(piece.spans, retrieved.spans)
             is_inside = any(one.start < other.end and other.start < one.end for one, other in pairs)
             (inside if is_inside else others).append(number)
-        copies = tuple(self.documents[source.document_id] for source in retrieved.sources)
+        copies = tuple(self._passage(source, pieces, whole) for source in retrieved.sources)
         document, numbers = self.documents[name], (tuple(inside), tuple(others))
         return Passage(retrieved, document, *numbers, name in whole, copies)
 

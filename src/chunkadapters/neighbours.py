@@ -205,4 +205,5 @@ def _out_of_region(passage: Passage, regions: dict[str, _Region]) -> Passage:
         )
 
     document = Document(region.document_id, region.text)
-    return replace(passage, retrieved=moved(passage.retrieved), document=document)
+    copies = tuple(_out_of_region(copy, regions) for copy in passage.copies)
+    return replace(passage, retrieved=moved(passage.retrieved), document=document, copies=copies)

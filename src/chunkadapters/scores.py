@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 from typing_extensions import Unpack
 
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
-from chunkadapters.places import ALSO_IN, PAGE_KEYS, SPANS, page_of
+from chunkadapters.places import ALSO_IN, PAGE_KEYS, PAGES, SPANS, page_of
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
 from chunkcore.locating import (
@@ -81,11 +81,13 @@ class BenchmarkPlaces:
                 values = [value for key, value in place.items() if key not in PAGE_KEYS]
                 ends = sorted(value for value in values if isinstance(value, int))
                 stated = StatedPlace(read_spans(place.get(SPANS)) or (Span(*ends),))
+                page = None if PAGES in place else page_of(place)[0]
                 names = names_of(place["source_id"], *map(place.get, NAMING_KEYS))
                 group, *_ = [*self._names.groups(names), []]
-                copy = Hit("", names=tuple(group), stated=stated, page=page_of(place)[0])
+                copy = Hit("", names=tuple(group), stated=stated, page=page)
                 piece = self.locator.locate(copy).piece
-                if len(group) == 1 and piece.spans:
+                is_known = page is not None or names[0] in group or "#" not in names[0]
+                if len(group) == 1 and is_known and piece.spans:
                     sources.append(Retrieved(piece.document_id, piece.spans))
         return tuple(sources)
 
