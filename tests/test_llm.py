@@ -336,8 +336,8 @@ def test_what_no_question_can_get_past_ends_the_work(server, fault, message):
 
 @needs_openai
 def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_else(server, monkeypatch, path):
-    secret = "sk-very-secret-0123456789"
-    monkeypatch.setenv("FAKE_API_KEY", secret)
+    secret = "very-secret-0123456789"
+    monkeypatch.setenv("FAKE_API_KEY", f"{secret}\n")
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
         monkeypatch.setenv(name, "sk-of-another-service")
     named = get_llm(f"openai:ok@{server.url}#key=FAKE_API_KEY&cache={path}")
@@ -349,6 +349,6 @@ def test_a_key_is_sent_to_the_endpoint_that_it_was_named_for_and_stands_nowhere_
         ask(OpenAILLM("http_401", server.url, key="FAKE_API_KEY"), question())
     shown = [repr(named), named.name, named.fingerprint, repr(pickle.dumps(named)), repr(told.value), path.read_bytes()]
     assert all(secret not in str(each) for each in shown)
-    monkeypatch.delenv("FAKE_API_KEY")
-    with pytest.raises(ModelError, match="the environment variable FAKE_API_KEY is to hold the key"):
+    monkeypatch.setenv("FAKE_API_KEY", f"{secret}\n{secret}")
+    with pytest.raises(ModelError, match=r"FAKE_API_KEY is to hold the key of .*, a line of ASCII$"):
         ask(OpenAILLM("ok", server.url, key="FAKE_API_KEY"), question())

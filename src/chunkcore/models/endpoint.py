@@ -182,18 +182,22 @@ class Endpoint:
 
     def redacted(self, text: str, *, least: int = 1) -> str:
         """An endpoint's text without the key, if the key has at least so many characters."""
-        key = os.environ.get(self.key_name, "")
+        key = self._key()
         return text.replace(key, "[key]") if len(key) >= least else text
+
+    def _key(self) -> str:
+        return os.environ.get(self.key_name, "").strip()  # files of keys end in a line end
 
     def _connected(self, openai: Any) -> Any:
         with self._lock:
             client = self._clients.get(os.getpid())
             if client is not None:
                 return client
-            key = os.environ.get(self.key_name, "")
-            if self.key_name and not key:
+            key = self._key()
+            if self.key_name and not (key and key.isascii() and key.isprintable()):
+                # An error of the header that it makes would quote it.
                 raise ModelError(
-                    f"the environment variable {self.key_name} is to hold the key of {self.where}"
+                    f"the environment variable {self.key_name} is to hold the key of {self.where}, a line of ASCII"
                 )
             client = openai.OpenAI(
                 api_key=key or "none",
