@@ -357,7 +357,7 @@ class Report(Frame):
                 },
                 curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
             )
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise DataError(
                 f"this is no report that Report.to_dict wrote ({type(error).__name__}: {error})"
             ) from error
@@ -380,7 +380,7 @@ def _numbers(
     numbers = np.array(values, dtype=np.float64)  # None becomes NaN
     defined = numbers[[value is not None for value in values]]
     is_in_range = (defined >= -1e-9) & (defined <= highest + 1e-9) & np.isfinite(defined)
-    if len(numbers) != count or not is_in_range.all():
+    if numbers.shape != (count,) or not is_in_range.all():
         raise ValueError(f"expected {count} numbers from 0 to {highest:g}, got {values!s:.60}")
     return numbers
 
