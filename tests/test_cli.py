@@ -151,6 +151,7 @@ BAD = {
     "chunk {text} -o {text}/out": "text.txt.*: (Not a directory|File exists)",
     "chunk": "Missing argument 'FILES'; see chunkcore chunk --help",
     "chunk {text} --sise 3": "No such option:? '?--sise",
+    "search --docs {text} hello": "No such option: --docs. Did you mean docs as the first argument?",
     "chunk {text} --workers 0": "Invalid value for '--workers': .*; see chunkcore chunk --help",
     "compare --k 0": "--k: expected a whole number from 1 to 999,999,999, .*, got '0'",
     "compare --measure Recal@5": "unknown measure 'Recal'",

@@ -17,7 +17,7 @@ import pytest
 from chunkcore import DataError, Document, OptionError, chunk_corpus, get_chunker, get_retriever, load_benchmark
 from chunkcore.cli import main
 from chunkcore.questions.label import LabelledQuestions, LabelServer, StaleError, read_listed
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.processes import started
@@ -82,6 +82,7 @@ def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 40), st.integers(0, 40)), max_size=6))
+@example([(0, 13, 14)])
 def test_any_marks_are_kept_as_disjoint_stripped_spans_or_refused(tmp_path_factory, marks):
     kept = opened(tmp_path_factory.mktemp("labels"), "Who?")
     marked = {(number, at) for number, start, end in marks for at in range(start, end)}

@@ -71,6 +71,7 @@ FLAGS = _by_guess(
         "--output": "--folder --format --html --save",
         "--questions": "--queries",
         "--where": "--filter",
+        "docs as the first argument": "--docs",
         "-k": "--top --top-k --top_k --topk -n",
     }
 )

@@ -242,6 +242,8 @@ class LabelledQuestions:
             if not 0 <= start < end <= len(text):
                 raise DataError(f"evidence lies within 0 and {len(text)}, got {start} to {end}")
             start, end = trim(text, start, end)
+            if start == end:
+                continue
             if joined:
                 before, first, last = joined[-1]
                 if before == number and not text[last:start].strip():
