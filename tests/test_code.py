@@ -101,13 +101,12 @@ def test_a_class_that_is_cut_keeps_its_first_lines_with_its_first_member() -> No
 
 def test_small_definitions_share_a_chunk_up_to_the_size() -> None:
     text = "def a():\n    pass\n\n\ndef b():\n    pass\n\n\ndef c():\n    pass\n"
-    assert chunk_corpus(text, "python", 6) == [
-        ([], "def a():\n    pass\n\n\ndef b():\n    pass"),
-        (["def c"], "def c():\n    pass"),
-    ]
+    both = "def a():\n    pass\n\n\ndef b():\n    pass"
+    assert chunk_corpus(text, "python", 6) == [([], both), (["def c"], "def c():\n    pass")]
 
 
 def test_a_comment_that_a_blank_line_parts_is_no_part_of_the_definition() -> None:
+    assert chunk_corpus("# One. Two three.", "python", 3) == [([], "# One."), ([], "Two three.")]
     text = "# Licence.\n\n# About a.\ndef a():\n    pass\n"
     assert chunk_corpus(text, "python", 6) == [([], "# Licence."), (["def a"], "# About a.\ndef a():\n    pass")]
 

@@ -119,6 +119,7 @@ CUTS: dict[str, list[tuple[str, dict[str, Any], list[str]]]] = {
         (f"Before it.\n\n{FENCE}\n\nAfter it.", {"size": 6, "maximum": 9}, ["Before it.", FENCE, "After it."]),
         (f"Before it.\n\n{FENCE}", {"size": 6}, ["Before it.", "```\na b c", "# d e f\n```"]),
         ("Text:\n\n    if a:\n        b\n", {"size": 3}, ["Text:", "    if a:\n        b"]),
+        ("    One two. Three four five.", {"size": 4}, ["One two.", "Three four five."]),
     ],
     "lists are cut between items, then inside them": [
         (LIST, {"size": 9}, ["- one two\n  - three four\n  - five six", "- seven eight"]),

@@ -434,7 +434,7 @@ class _Reader:
             if cut and _first_word(self.text, first) in self.joined:
                 first = cut.pop()[0]
             cut.append((first, last))
-        return [Block(*ends, path, leads=leads, text="words") for ends in cut]
+        return [Block(*ends, path, whole=True, leads=leads) for ends in cut]
 
     @cached_property
     def joined(self) -> frozenset[int]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from chunkcore.text import Document, Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 _DEPTH = 100  # deeper blocks are cut as text
+_FINER: dict[str, Literal["sentences", "words"]] = {
+    "lines": "sentences",
+    "sentences": "words",
+    "words": "words",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,9 +121,10 @@ def pack_blocks(
     """Blocks in order, as many in a chunk as the target allows. They cover the text except white space.
 
     A block over the target is cut into its inner blocks, a `whole` block only over the maximum. Blocks without inner
-    blocks are cut into sentences or lines, then words, then graphemes. A leading block (a heading) stays with the next
-    block if a piece of that fits. A chunk that begins inside a table repeats the table's header if it fits. Blocks of
-    level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut block.
+    blocks are cut into sentences or lines, a long line into sentences, these into words, then graphemes. A leading
+    block (a heading) stays with the next block if a piece of that fits. A chunk that begins inside a table repeats the
+    table's header if it fits. Blocks of level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut
+    block.
     """
     packer = _Packer(source, chunker, opening, apart)
     packer.pack(blocks)
@@ -218,7 +224,7 @@ class _Packer:
             ranges = lines(self.source.text, block.start, block.end)
         else:
             ranges = split_to_maximum(self.source, block.start, block.end, self.maximum)
-        part = block._replace(whole=False, parts=None, text="words")
+        part = block._replace(whole=block.text == "lines", parts=None, text=_FINER[block.text])
         return [part._replace(start=start, end=end) for start, end in ranges]
 
     def _close(self) -> None:
