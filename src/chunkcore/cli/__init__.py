@@ -251,7 +251,7 @@ def _print_no_more() -> None:
 def _sentence(error: Exception) -> str:
     if isinstance(error, _UsageError):
         return _usage(error) if str(error) else ""
-    if not isinstance(error, OSError) or isinstance(error, ChunkcoreError):
+    if not isinstance(error, OSError):
         return str(error)
     reason = error.strerror or str(error) or type(error).__name__
     return f"{os.fspath(error.filename)!s}: {reason}" if error.filename else reason

@@ -402,7 +402,7 @@ def questions_to_show(
     per_question = len(squares) / float(sizes.sum())
     # So many equal squares spread as much.
     alike = squares.sum() ** 2 / max((squares**2).sum(), 1e-300)
-    if not alike or alike < _FEW_LARGE * unalike * per_question:
+    if alike < _FEW_LARGE * unalike * per_question:
         return math.nan, math.nan
     mean = float(squares.mean())
     low, high = score_interval(mean, squares - mean, 0.9)

@@ -337,7 +337,7 @@ class Report(Frame):
             tokens = data["retrieved_tokens"].items()
             curve = data["curve"].items()
             system = data["system"].items()
-            chunks, cost = data["chunks"] or None, data["cost"] or None
+            chunks, cost = data["chunks"], data["cost"]
             return cls(
                 **values,
                 scores={

@@ -122,8 +122,7 @@ class EvidenceFinder:
             return Evidence(document.id, Span(0, document.size))
         if isinstance(text, str):
             return self._excerpt(text, chosen, entry.get("occurrence"))
-        keys = ", ".join(map(repr, entry)) or "nothing"
-        raise EvidenceError(f"evidence needs start and end, or text, got {keys}")
+        raise EvidenceError(f"evidence needs start and end, or text, got {echo(list(entry))}")
 
     def _at_offsets(self, document: Document, start: Any, end: Any, text: Any) -> Evidence:
         try:
@@ -266,7 +265,7 @@ def document_name(name: Any) -> str:
     """
     if isinstance(name, str):
         return name
-    if isinstance(name, bool) or not isinstance(name, Integral):  # NumPy's, too
+    if not isinstance(name, Integral):  # NumPy's, too
         raise EvidenceError(
             f"documents and questions are named with a string or a whole number, got {echo(name)}"
         )
