@@ -240,7 +240,7 @@ def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
             raise OptionError(
                 f"--where takes KEY=VALUE, such as level=public; got {echo(condition)}"
             )
-        values: list[Any] = [value]
+        values = [value]
         with suppress(ValueError, RecursionError):
             values.append(json.loads(value))
         conditions.append((key, values))

@@ -543,7 +543,7 @@ def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:
     >>> running(np.array([5, 2, 1, 4]), np.array([0, 0, 0, 3])).tolist()
     [0, 5, 7, 0]
     """
-    before: NDArray[_Number] = np.cumsum(values) - values
+    before = np.cumsum(values) - values
     begins = np.concatenate(([True], group[1:] != group[:-1]))[: len(group)]
     before -= before[np.maximum.accumulate(np.where(begins, np.arange(len(group)), 0))]
     return before

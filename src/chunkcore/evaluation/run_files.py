@@ -253,7 +253,7 @@ def _json_run(
         scores = [float(piece.score) for piece in pieces]
         is_falling = scores == sorted(scores, reverse=True) and all(map(math.isfinite, scores))
         for rank, piece in enumerate(pieces, start=1):
-            row: JsonObject = {"query_id": query, "rank": rank}
+            row = {"query_id": query, "rank": rank}
             if is_falling:
                 row["score"] = float(piece.score)
             if piece.id:

@@ -353,7 +353,7 @@ class LabelServer(ThreadingHTTPServer):
     def _units(self, number: int) -> list[int]:
         """Where the sentences of a document start, parts of very long ones too; and where it ends."""
         text = without_tags(self.questions.documents[number])
-        starts: list[int] = []
+        starts = []
         for start, end in sentence_ranges(text).tolist():
             while start < end:
                 starts.append(start)
@@ -383,7 +383,7 @@ class LabelServer(ThreadingHTTPServer):
         """Candidates for these words: the sentences of the passages' best parts, best first."""
         passages = self.retriever.retrieve(words[:_QUESTION], _PASSAGES, _TOKENS)
         parts = sorted(RankedList(passages).parts, key=lambda part: -part.score)
-        candidates: dict[tuple[int, Span], JsonObject] = {}
+        candidates = {}
         for part in parts:
             number = self.questions.numbers[part.document_id]
             place = self._sentences(number, part.spans[0])

@@ -174,8 +174,8 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     """
     finder, aligner = EvidenceFinder(documents), Aligner(documents, similarity=_LEAST)
     by_id = {document.id: document for document in documents}
-    rows: list[JsonObject] = []
-    fixes: list[LabelState] = []
+    rows = []
+    fixes = []
     for number, row in json_lines(path):
         rows.append(row)
         for place, excerpt in _excerpts(row):

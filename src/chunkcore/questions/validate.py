@@ -98,7 +98,7 @@ def validate_benchmark(
             f'{before}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
         )
     reader = QuestionReader(contents.documents, rows, contents.unread)
-    findings: list[Finding] = []
+    findings = []
     places: list[str] = []  # of the reader's queries
     for line, row in rows:
         place = f"{before}{line}"

@@ -169,7 +169,7 @@ def questions(
     """
     benchmark = page.benchmark
     ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
-    rows: list[JsonObject] = []
+    rows = []
     if benchmark is not None and ks:
         numbers = {query: number for number, query in enumerate(page.reports[0].query_ids)}
         pieces = sum(len(query.evidence) for query in benchmark.queries)

@@ -115,7 +115,7 @@ def _fitting(
     """These ranges, packed; None as soon as they take more room."""
     packs: list[Pack] = []
     for number, ranges in kept.items():
-        parts: list[int | str] = []
+        parts = []
         for start, end in ranges.tolist():
             parts += [start, page_text(documents[number].text[start:end])]
         packs.append(packed(f"text-{len(packs)}", parts))
@@ -178,7 +178,7 @@ def answers(
     for depth, pool in _SHARES:
         if pool and chunks > POOL:
             continue
-        packs: list[Pack | None] = []
+        packs = []
         for number, run in enumerate(runs):
             pack = None
             if run:
@@ -255,7 +255,7 @@ class _Pieces:
 
     def _add(self, piece: Retrieved, count: int) -> None:
         document = self._documents.get(piece.document_id, -1)
-        places: list[int] = []
+        places = []
         if document >= 0:
             for span in piece.spans:
                 places += [span.start, len(span)]
@@ -268,7 +268,7 @@ def _place(piece: Retrieved) -> object:
 
 def _scored_parts(piece: Retrieved) -> list[float]:
     """Start, length and score of each part, one after another."""
-    values: list[float] = []
+    values = []
     for part in piece.parts:
         score = _rounded(part.score) or 0.0
         for span in part.spans:
@@ -334,7 +334,7 @@ def viewer(page: ReportPage) -> Viewer:
 
 def _pages(document: Document) -> list[int]:
     """Start, end and number of each page, one after another."""
-    values: list[int] = []
+    values = []
     for page in page_marks(document.marks):
         values += [page.span.start, page.span.end, page.data["number"]]
     return values
@@ -347,7 +347,7 @@ def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | No
         return None
     if chunks.count > POOL:
         return None
-    tokens: defaultdict[object, int] = defaultdict(int)
+    tokens = defaultdict(int)
     for piece, count in zip(run.pool, chunks.tokens.tolist(), strict=True):
         tokens[piece.document_id, piece.spans] = count
     counts = []

@@ -35,8 +35,8 @@ def ask_each(
 
     Raises what `ask` raised, if no question was answered. Warns if some failed.
     """
-    results: dict[str, Sequence[Retrieved]] = {}
-    failures: dict[str, str] = {}
+    results = {}
+    failures = {}
     for query in questions:
         try:
             results[query.id] = ask(query)
@@ -156,7 +156,7 @@ class PassagesBehind:
     ) -> list[Run]:
         """Passages of the first hits of each question, a run for each limit; `show` as in `System.behind`."""
         counter = self._scorer.counter
-        answers: dict[str, list[Sequence[Retrieved]]] = {}
+        answers = {}
 
         def ask(query: Query) -> Sequence[Retrieved]:
             first = list(hits.results.get(query.id, ()))[:HITS]

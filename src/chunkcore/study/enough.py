@@ -363,7 +363,7 @@ def measure_needs(
         levels.append(level)
         curves.append(part.levels(scores))
     absent, unanswered = [], []
-    repeated: dict[str, str] = {}
+    repeated = {}
     for row, (query, without) in enumerate(zip(queries, _without(index, queries), strict=True)):
         sayer = _sayer(index.corpus, benchmark, query, without)
         if sayer is None:

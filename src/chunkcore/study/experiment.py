@@ -262,7 +262,7 @@ def _methods(
 
 
 def _by_name(values: Iterable[_Named], noun: str, name_of: str = "name") -> dict[str, _Named]:
-    named: dict[str, _Named] = {}
+    named = {}
     for value in values:
         name = getattr(value, name_of)
         if name in named:
@@ -344,7 +344,7 @@ class _Bench:
     def _embed_pieces(self, chunkers: Sequence[Chunker]) -> None:
         """Embed what chunkers will embed, of all documents together, before the chunks."""
         documents = self.scorer.benchmark.documents
-        pieces: list[str] = []
+        pieces = []
         for chunker in chunkers:
             if not llms_of(chunker):
                 pieces += embedded_first(chunker, documents, self.meter)
@@ -657,7 +657,7 @@ class Meter(CachedEmbedder):
         self, searching: Work, corpus: ChunkedCorpus, lengths: Numbers
     ) -> ChunkStatistics:
         """The chunks' `lengths`, and what the model cuts off of the chunks that a search embeds."""
-        lost: list[int] = []
+        lost = []
         if searching.chunks and self.max_tokens is not None:
             over = (self._tokens.get(key, 0) - self.max_tokens for key in _keys(corpus))
             lost = [tokens for tokens in over if tokens > 0]

@@ -269,7 +269,7 @@ def tune(
     folds = assign_folds(benchmark, settings)
     model = cached_embedder(embedder)
     scorer = Scorer(benchmark, counter=settings.counter)
-    reports: list[Report] = []
+    reports = []
     failures: dict[str, str] = {}
     groups: dict[str, list[System]] = {}
     for system in configurations:
@@ -347,7 +347,7 @@ def assign_folds(
     order = list(counts)
     random.Random(options.seed).shuffle(order)  # noqa: S311
     sizes = [0] * min(options.folds, len(order))
-    fold: dict[str, int] = {}
+    fold = {}
     for label in sorted(order, key=lambda label: -counts[label]):
         fold[label] = sizes.index(min(sizes))
         sizes[fold[label]] += counts[label]
@@ -368,7 +368,7 @@ def hold_out(
     ([0.0, 0.0, 0.0, 0.0], [1, 0])
     """
     held = np.full(len(scores), np.nan)
-    choices: list[int] = []
+    choices = []
     for fold in range(fold_of.max() + 1):
         inside = fold_of == fold
         choices.append(int(np.argmax(_means(scores[~inside]))))
