@@ -185,7 +185,7 @@ class Documents:
         """The documents."""
         from chunkcore.evaluation.benchmarks.benchmark import read_own
 
-        return read_own(self.place, [], follow_links=self.follow_links).documents
+        return read_own(self.place, [], (), self.follow_links).documents
 
 
 @dataclass(frozen=True)

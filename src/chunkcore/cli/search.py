@@ -141,7 +141,7 @@ def search(
         nearest = f"these passages are no nearer to the question than chance; {advice}"
         running.say(nothing + nearest, err=True)
     _say_changes(searched, passages)
-    _print(searched, passages, as_json=as_json)
+    _print(searched, passages, as_json)
     if not as_json:
         running.say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
 
@@ -154,7 +154,7 @@ def _say_changes(searched: FolderIndex, passages: Sequence[Retrieved]) -> None:
         running.say(f"chunkcore: {what}: this is the old text; run chunkcore index again", err=True)
 
 
-def _print(searched: FolderIndex, passages: Sequence[Retrieved], *, as_json: bool) -> None:
+def _print(searched: FolderIndex, passages: Sequence[Retrieved], as_json: bool) -> None:
     from chunkcore.files import utf8_line
 
     for number, passage in enumerate(passages, start=1):
@@ -298,7 +298,7 @@ def chunk(
     _keep_inputs(files, output)
     prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
     chunker = get_chunker(spec or "recursive:size=200")
-    documents = _read(files, follow_links=follow_links)
+    documents = _read(files, follow_links)
     if costs.dry_run:
         running.say(*running.estimates({spec or chunker.name: chunker}, documents, prices))
         return
@@ -311,7 +311,7 @@ def chunk(
     running.say(*kept.used(prices), err=True)
 
 
-def _read(files: Iterable[Path], *, follow_links: bool) -> list[Document]:
+def _read(files: Iterable[Path], follow_links: bool) -> list[Document]:
     """The documents of all inputs. Raises `DataError`: two share an id."""
     from chunkcore.files import decoded, read_text
     from chunkcore.reading import load_documents

@@ -188,14 +188,14 @@ class Comparison(Frame):
         undecided = sum(not difference.distinct for difference in self.differences)
         shared = 1 - _ALPHA / undecided
         apart, clusters = self._apart(self.lead)
-        low, high = questions_to_show(self.margin, apart, confidence=shared, clusters=clusters)
+        low, high = questions_to_show(self.margin, apart, shared, clusters)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
     def units_needed(self, gap: Difference) -> int:
         """About how many documents (or questions, see `by`) show a gap of this size, among so many systems."""
         shared = 1 - _ALPHA / max(1, len(self.standing) - 1)
         apart, clusters = self._apart(gap)
-        needed = units_to_show(apart, confidence=shared, clusters=clusters)
+        needed = units_to_show(apart, shared, clusters)
         return max(self.units + 1, math.ceil(needed))
 
     @property
@@ -274,9 +274,9 @@ class Comparison(Frame):
                 curves[report.name] = curve_points(
                     list(report.curve),
                     np.column_stack(list(report.curve.values())),
-                    clusters=clusters,
-                    resamples=self.resamples,
-                    seed=self.seed,
+                    clusters,
+                    self.resamples,
+                    self.seed,
                 )
         return curves
 
@@ -339,7 +339,7 @@ def compare(
         low, high = intervals(means, units_of(scores, clusters), CONFIDENCE)
     first, second = np.triu_indices(len(names), 1)
     apart = scores[:, first] - scores[:, second]
-    tests = randomisation_test(apart, flips=resamples, seed=seed, clusters=clusters)
+    tests = randomisation_test(apart, resamples, seed, clusters)
     units = units_of(apart, clusters)
     columns = _difference_columns(apart, drawn(apart), units, tests, margin)
     pairs = zip(combinations(names, 2), zip(*columns, strict=True), strict=True)

@@ -143,7 +143,6 @@ def score_interval(
 
 def resampled_means(
     columns: Scores,
-    *,
     resamples: int,
     seed: int,
     clusters: Clusters = None,
@@ -234,13 +233,12 @@ class CurvePoint(NamedTuple):
 def curve_points(
     tokens: Sequence[float],
     columns: Scores,
-    *,
     clusters: Clusters,
     resamples: int = 2000,
     seed: int = 0,
 ) -> list[CurvePoint]:
     """A point for each column of shares, a row a question; `clusters` as in `resampled_means`."""
-    means = resampled_means(columns, resamples=resamples, seed=seed, clusters=clusters)
+    means = resampled_means(columns, resamples, seed, clusters)
     ends = share_intervals(columns, means, clusters)
     rows = np.column_stack((tokens, column_means(columns), *ends))
     return [CurvePoint(*row) for row in rows.tolist()]
@@ -286,7 +284,6 @@ class PValues(NamedTuple):
 
 def randomisation_test(
     differences: Scores,
-    *,
     flips: int = 10_000,
     seed: int = 0,
     clusters: Clusters = None,
@@ -377,7 +374,6 @@ _POWER = 0.8
 def questions_to_show(
     margin: float,
     differences: Scores,
-    *,
     confidence: float = 0.95,
     clusters: Clusters = None,
 ) -> tuple[float, float]:
@@ -411,7 +407,7 @@ def questions_to_show(
 
 
 def units_to_show(
-    differences: Scores, *, confidence: float = 0.95, clusters: Clusters = None
+    differences: Scores, confidence: float = 0.95, clusters: Clusters = None
 ) -> float:
     """About how many units (questions, or clusters of them) show a difference like this one in 8 of 10 cases.
 

@@ -174,7 +174,7 @@ class Scorer:
         retrieved = RankedSpans(spans, ranked.numbers, query, rank)
         counts = self._counts_of(retrieved, self._holding(pool))
         has_pool = run.pool is not None
-        scores = _scores(counts, measures, is_asked, has_pool=has_pool)
+        scores = _scores(counts, measures, is_asked, has_pool)
         amounts, shares = {}, {}
         for k in dict.fromkeys(measure.k for measure in measures if measure.k is not None):
             is_known = is_asked & (has_pool or k != "min")
@@ -340,7 +340,7 @@ class Scorer:
 
 
 def _scores(
-    counts: CountsOf, measures: Sequence[RetrievalMeasure], is_asked: Flags, *, has_pool: bool
+    counts: CountsOf, measures: Sequence[RetrievalMeasure], is_asked: Flags, has_pool: bool
 ) -> dict[Measure, Scores]:
     """Each measure's scores; NaN where it is undefined."""
     scores: dict[Measure, Scores] = {}

@@ -87,7 +87,7 @@ def validate_benchmark(
     not-found | question 2 | the excerpt 'The cat' is not found in 'fo
     ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
     """
-    contents = contents_of(documents, questions, follow_links=follow_links)
+    contents = contents_of(documents, questions, (), follow_links)
     file = _questions_file(documents, questions)
     if file is None:
         rows, before = list(contents.questions), ""

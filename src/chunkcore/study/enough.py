@@ -130,7 +130,7 @@ class Needs:
         tokens = self.tokens(rising)  # never falling
         chosen = np.unique(np.searchsorted(tokens, (125, *BUDGETS)).clip(max=len(rising) - 1))
         columns = (self.levels[:, None] <= rising[chosen]).astype(np.float64)
-        return curve_points(tokens[chosen].tolist(), columns, clusters=self.clusters)
+        return curve_points(tokens[chosen].tolist(), columns, self.clusters)
 
     def passing(self, least: float) -> tuple[float, float, float]:
         """The share of unanswered questions whose presence is at least this, and its 95 % interval."""
@@ -138,7 +138,7 @@ class Needs:
         clusters = self.clusters
         if clusters is not None:
             clusters = [clusters[row] for row in self.unanswered]
-        (point,) = curve_points([0.0], passed[:, None], clusters=clusters)
+        (point,) = curve_points([0.0], passed[:, None], clusters)
         return point.share, point.low, point.high
 
 

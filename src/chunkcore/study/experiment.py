@@ -225,14 +225,14 @@ def run_experiment(
         bench.cut(systems)
         for place, system in enumerate(systems, start=1):
             name = replace(system, **unnamed).name
-            reports.append(bench.report(system, name, race, curved=curved))
+            reports.append(bench.report(system, name, race, curved))
             done(reports[-1])
             bench.progress("search", place, len(systems))
     chosen = choose(reports)
     if chosen is not None:
         system = replace(chosen.system, behind="hits")
         name = system_name(chosen.name, system.stage)
-        reports.append(benches[system.embedder].report(system, name, None, curved=curved))
+        reports.append(benches[system.embedder].report(system, name, None, curved))
         done(reports[-1])
     return reports
 
@@ -359,7 +359,6 @@ class _Bench:
         system: System,
         name: str,
         race: Race | None,
-        *,
         curved: bool,
     ) -> Report:
         """Index the system's chunks, ask the questions, and score the answers."""

@@ -299,8 +299,7 @@ def read_chroma(root: Path) -> Contents:
 def read_own(
     root: Path,
     questions: Questions | None,
-    leave_out: Collection[Path] = (),
-    *,
+    leave_out: Collection[Path],
     follow_links: bool,
 ) -> Contents:
     """Our own files' documents, without `leave_out`, and the given questions or else the folder's own."""

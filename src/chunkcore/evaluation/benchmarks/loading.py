@@ -81,7 +81,6 @@ class EvidenceFinder:
         self,
         documents: Sequence[Document],
         unread: Mapping[str, str] | None = None,
-        *,
         by_words: bool = False,
     ) -> None:
         self.notes: list[str] = []
@@ -285,14 +284,13 @@ class QuestionReader:
         documents: Sequence[Document],
         rows: Iterable[Row],
         unread: Mapping[str, str],
-        *,
         by_words: bool = False,
     ) -> None:
         self.queries: list[Query] = []
         self.without_evidence: list[Query] = []
         self.problems: list[DataProblem] = []
         self.notes: list[DataProblem] = []
-        self._finder = EvidenceFinder(documents, unread, by_words=by_words)
+        self._finder = EvidenceFinder(documents, unread, by_words)
         self._collections = {document.id: _collection(document) for document in documents}
         self._named = self._collections.keys() | unread.keys()
         self._seen: dict[str, str] = {}
@@ -456,13 +454,13 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
-    contents = contents_of(documents, questions, leave_out, follow_links=follow_links)
+    contents = contents_of(documents, questions, leave_out, follow_links)
     by_words = not isinstance(documents, str | Path)
     rows = list(contents.questions)
     for place_of_row, row in rows:
         if not isinstance(row, Mapping):
             raise DataError(f"{place_of_row}: a question is a mapping, got {kind_of(row)}")
-    reader = QuestionReader(contents.documents, rows, contents.unread, by_words=by_words)
+    reader = QuestionReader(contents.documents, rows, contents.unread, by_words)
     for place_of_row, row in rows:
         reader.add(place_of_row, row)
     source = documents if questions is None else questions
@@ -489,8 +487,7 @@ def load_benchmark(
 def contents_of(
     documents: str | Path | Sequence[Document],
     questions: Questions | None,
-    leave_out: Collection[Path] = (),
-    *,
+    leave_out: Collection[Path],
     follow_links: bool,
 ) -> Contents:
     """What is read: documents, and rows of questions."""
@@ -512,7 +509,7 @@ def contents_of(
                 f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; "
                 f"chunkcore questions label {root} writes one"
             )
-        return read_own(root, questions, leave_out, follow_links=follow_links)
+        return read_own(root, questions, leave_out, follow_links)
     if questions is None:
         raise DataError(
             f"{counted(len(documents), 'document')} and no questions: give a questions.jsonl, or its lines"
