@@ -62,7 +62,7 @@ def test_documents_of_one_name_are_all_meant_and_the_text_decides():
     documents = {name: Document(name, text) for name, text in (("a/x.md", TEXT), ("b/x.md", OTHER))}
     assert placed(hit(OTHER[:40], "x.md", start=0), documents=documents) == [("b/x.md", (0, 40))]
     both = Locator(documents).locate(hit("The fee is low, says the sign at the door.", "x.md"))
-    assert (both.kind, both.is_placed) == ("ambiguous", False)
+    assert (both.kind, both.piece.spans) == ("ambiguous", ())
     assert both.reason == "several documents of its name have its text"
 
 

@@ -395,7 +395,7 @@ def _place_warnings(verdicts: Sequence[Verdict]) -> Iterator[str]:
             f"{len(quoted)} of {count} answers have another text than their documents, and count by the evidence that "
             f"they hold word for word: give load_benchmark the app's own documents{_differing(quoted)}"
         )
-    reasons = Counter(verdict.reason for verdict in verdicts if verdict.is_placed)
+    reasons = Counter(verdict.reason for verdict in verdicts if verdict.piece.spans)
     for reason, advice in _ADVICE.items():
         if reasons[reason]:
             yield f"{reasons[reason]} of {count} answers: {reason}{advice}"

@@ -149,9 +149,10 @@ def json_object(line: str, place: str = "") -> dict[str, Any]:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(
-            f"{place}not JSON ({_said(error)}); each line is one JSON object"
-        ) from error
+        reason = str(error)
+        if isinstance(error, json.JSONDecodeError):  # whose line is always 1
+            reason = f"{error.msg}, at character {error.pos + 1}"
+        raise DataError(f"{place}not JSON ({reason}); each line is one JSON object") from error
     if not isinstance(row, dict):
         raise DataError(
             f"{place}expected one JSON object a line, {{...}}, got {type(row).__name__} {echo(line.strip()[:40])}"
@@ -169,7 +170,7 @@ def read_json(path: Path) -> Any:
     except json.JSONDecodeError as error:
         raise DataError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: not JSON ({_said(error)})") from error
+        raise DataError(f"{path}: not JSON ({error})") from error
 
 
 def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
@@ -249,13 +250,6 @@ def unreadable(path: Path, error: OSError) -> DataError:
 def empty(path: Path) -> NoTextError:
     """The error of an empty file."""
     return NoTextError(path, "is empty: fill it or take it out")
-
-
-def _said(error: Exception) -> str:
-    """The error's message, without the line number, which is always 1 for a single line."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg}, at character {error.pos + 1}"
-    return str(error)
 
 
 def write_text(path: Path, text: str) -> Path:

@@ -249,11 +249,6 @@ class Markup(str):
     def __repr__(self) -> str:
         return f"Markup({len(self):,} characters)"
 
-    @classmethod
-    def of(cls, text: str) -> Markup:
-        """A paragraph of plain text."""
-        return cls(f"<p>{html_text(text)}</p>")
-
     def _repr_html_(self) -> str:
         return str(self)
 

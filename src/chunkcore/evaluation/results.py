@@ -14,7 +14,7 @@ from chunkcore.evaluation.measures import Depth, Measure, get_measure, parse_dep
 from chunkcore.evaluation.resampling import mean_std
 from chunkcore.models.llm import Prices, Usage
 from chunkcore.options import check_number, check_option
-from chunkcore.plain import Frame, Markup, columns_of, html_table, plain
+from chunkcore.plain import Frame, columns_of, html_table, html_text, plain
 from chunkcore.run import MatchKind, Run
 from chunkcore.spans import Numbers, Scores
 
@@ -285,7 +285,7 @@ class Report(Frame):
     def _repr_html_(self) -> str:
         rows = [(str(measure), *mean_std(values)) for measure, values in self.scores.items()]
         columns = columns_of(("measure", "mean", "standard deviation", "questions"), rows)
-        return f"{Markup.of(self.name)}{html_table(columns)}"
+        return f"<p>{html_text(self.name)}</p>{html_table(columns)}"
 
     def values(self, measure: Measure | str) -> Scores:
         """The measure's score of each query. Raises `OptionError` if it was not evaluated."""

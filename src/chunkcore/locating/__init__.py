@@ -314,10 +314,6 @@ class Verdict:
     reason: Reason = ""
     document: str = ""
 
-    @property
-    def is_placed(self) -> bool:
-        return bool(self.piece.spans)
-
 
 @dataclass(eq=False)
 class Locator:

@@ -133,7 +133,7 @@ def check_values(where: Mapping[str, Any]) -> None:
         if not is_comparable:
             raise OptionError(
                 f"where names metadata and their values: text, numbers, true or false, dates, null, or lists of these; "
-                f"got {_shown(value)} for {echo(key)}"
+                f"got {echo(value)} for {echo(key)}"
             )
 
 
@@ -153,14 +153,6 @@ def _can_be_equal(value: Any) -> bool:
     equality: object = type(value).__eq__
     equals_itself_alone = equality is object.__eq__ and value is not None
     return not equals_itself_alone and bool(value == value)  # unlike NaN
-
-
-def _shown(value: object) -> str:
-    """A value as an error shows it; of one that holds itself a thousandfold, its type."""
-    try:
-        return echo(value)
-    except RecursionError:
-        return f"a {type(value).__name__} within itself"
 
 
 def comparable(value: object) -> object:

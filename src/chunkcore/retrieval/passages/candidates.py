@@ -417,8 +417,7 @@ def names_in(text: str) -> list[str]:
             names.append(token[0])
             single.append(token[0])
     if _FEW * len(single) > len(tokens):
-        common = set(single)
-        names = [name for name in names if name not in common]
+        names = [name for name in names if name not in single]
     return list(dict.fromkeys(names))
 
 

@@ -63,9 +63,8 @@ class Units:
         order: the units' chunk numbers.
         firsts: each document's first unit, and the number of all.
         documents: the number of each unit's document, among those with units.
-        numbers: of each document with units, its number in the corpus.
+        given: the documents with units.
         names: their ids.
-        given: these documents.
         readers: what finds the headers of their tables; see `reader_of`.
         begins: where each begins on the axis.
         starts: each unit's first place on the axis.
@@ -99,8 +98,7 @@ class Units:
         firsts = np.flatnonzero(np.diff(numbers, prepend=-1))
         self.firsts: Numbers = np.append(firsts, len(order)).astype(np.int64)
         self.documents: Numbers = np.repeat(np.arange(len(firsts)), np.diff(self.firsts))
-        self.numbers: list[int] = numbers[firsts].tolist()
-        self.given = [corpus.documents[number] for number in self.numbers]
+        self.given = [corpus.documents[number] for number in numbers[firsts].tolist()]
         self.names = [document.id for document in self.given]
         self.readers: list[Reader | None] = list(map(reader_of, self.given))
         self._number_of = {name: number for number, name in enumerate(self.names)}
