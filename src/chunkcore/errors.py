@@ -43,8 +43,8 @@ def echo(value: object, most: int = 60) -> str:
         return f"{_readable(text[:-1])}...{text[-1]} ({len(value):,} characters)"
     try:
         text = repr(value)
-    except ValueError:  # Python refuses to write an int of thousands of digits
-        return f"a {type(value).__name__} of thousands of digits"
+    except (ValueError, RecursionError):  # an int of thousands of digits, lists within each other
+        return f"a {type(value).__name__} too large to be shown"
     if len(text) > 2 * most:
         text = f"{text[:most]}... ({len(text):,} characters)"
     return _readable(text)
