@@ -238,7 +238,9 @@ class PlaceKeys:
         if not math.isfinite(number):
             number = 0.0
         # LangChain's and LlamaIndex' loaders give each page as a document.
-        is_of_page = self.page != "page_number" and PAGES not in metadata
+        page = None
+        if self.page != "page_number" and PAGES not in metadata:
+            page, _ = page_of(metadata)
         return Hit(
             text=text,
             score=number,
@@ -248,7 +250,7 @@ class PlaceKeys:
             document=document,
             metadata=metadata,
             id=id,
-            page=page_of(metadata)[0] if is_of_page else None,
+            page=page,
         )
 
     def origin(self, metadata: MetadataLike, text: str) -> Origin:

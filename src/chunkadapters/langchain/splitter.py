@@ -43,7 +43,6 @@ from chunkcore.locating import names_of
 from chunkcore.models.base import Embedder, without_truncation
 from chunkcore.plain import digest
 from chunkcore.retrieval.where import own_copy
-from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
 from chunkcore.tokens import HuggingFaceCounter
 
@@ -222,25 +221,13 @@ class ChunkcoreTextSplitter(TextSplitter):
         documents = []
         taken: set[str] = set()
         for source, chunks in zip(sources, chunked, strict=True):
-            documents += self._documents(source, chunks, taken)
-        return documents
-
-    def _documents(
-        self, source: _Source, chunks: Sequence[Chunk], taken: set[str]
-    ) -> list[Document]:
-        parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
-        documents = []
-        records = chunk_records(source.document, chunks, source.origin, parent, KEYS, taken)
-        for text, chunk_id, record in records:
-            metadata = {
-                **own_copy(parent),
-                **UNKNOWN,
-                WHITE_SPACE: "",
-                **record,
-                "source_id": source.id,
-            }
-            name = chunk_id if self._with_ids else None
-            documents.append(Document(page_content=text, metadata=metadata, id=name))
+            parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
+            records = chunk_records(source.document, chunks, source.origin, parent, KEYS, taken)
+            for text, chunk_id, record in records:
+                metadata = own_copy(parent) | UNKNOWN | {WHITE_SPACE: ""} | record
+                metadata["source_id"] = source.id
+                name = chunk_id if self._with_ids else None
+                documents.append(Document(page_content=text, metadata=metadata, id=name))
         return documents
 
 
