@@ -40,6 +40,11 @@ class Block(NamedTuple):
     )
 
 
+def words(*rows: str) -> frozenset[str]:
+    """The words of the rows."""
+    return frozenset(" ".join(rows).split())
+
+
 def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[Range | None]:
     r"""The ranges between `start`, the cuts in order, and `end`; None for a range of white space.
 

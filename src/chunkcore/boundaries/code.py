@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries import Block, Titles, between, lines
+from chunkcore.boundaries import Block, Titles, between, lines, words
 from chunkcore.lazy import needed
 from chunkcore.spans import Numbers, Range, as_table
 
@@ -336,25 +336,21 @@ LANGUAGE_OF_ENDING = {
 LANGUAGES = frozenset(("other", *LANGUAGE_OF_ENDING.values()))
 
 
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
 _COMMENT_NODES = {"comment", "line_comment", "block_comment"}
 # Join the next definition, unless a blank line is between.
 _ATTACHED = _COMMENT_NODES | {"attribute_item", "decorator", "annotation"}
 # Cut only between lines.
-_TEXT_NODES = _COMMENT_NODES | _words(
+_TEXT_NODES = _COMMENT_NODES | words(
     "string string_literal raw_string_literal template_string template_literal_type"
 )
 # Can enclose a definition.
-_WRAPPERS = _words(
+_WRAPPERS = words(
     """ambient_declaration declaration decorated_definition export_statement expression_statement lexical_declaration
     linkage_specification template_declaration type_declaration type_definition variable_declaration"""
 )
 _FUNCTIONS = ("arrow_function", "function_expression")
 # Hold a definition's members or statements.
-_BODIES = _words(
+_BODIES = words(
     """block class_body compound_statement constructor_body declaration_list enum_body enum_body_declarations
     field_declaration_list interface_body statement_block"""
 )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from chunkcore.boundaries import HTML_PAGE
+from chunkcore.boundaries import HTML_PAGE, words
 from chunkcore.boundaries.code import LANGUAGE_OF_ENDING, LANGUAGES
 from chunkcore.text import Document
 
@@ -14,10 +14,10 @@ _NAME_KEYS = ("file_path", "file_name", "filename", "path", "source", "url")
 _TYPE_KEYS = ("mime_type", "mimetype", "content_type", "format", "file_type", "filetype")
 Kind = Literal["markdown", "html", "code", "table", "prose"]
 _ENDINGS: dict[str, Kind] = {
-    **dict.fromkeys(("md", "markdown", "mdown", "mdx", "mkd", "qmd", "rmd"), "markdown"),
+    **dict.fromkeys(words("md markdown mdown mdx mkd qmd rmd"), "markdown"),
     **dict.fromkeys(("htm", "html", "xhtml"), "html"),
     **dict.fromkeys(("csv", "tsv"), "table"),
-    **dict.fromkeys(("org", "tex", "wiki", "mediawiki", "adoc", "asciidoc", "rst"), "prose"),
+    **dict.fromkeys(words("org tex wiki mediawiki adoc asciidoc rst"), "prose"),
 }
 _TYPES: dict[str, Kind] = {
     **_ENDINGS,

@@ -11,28 +11,28 @@ from itertools import pairwise, takewhile
 from operator import itemgetter
 from typing import Any, Literal
 
-from chunkcore.boundaries import Block, Titles, between
+from chunkcore.boundaries import Block, Titles, between, words
 from chunkcore.lazy import needed
 from chunkcore.spans import Range
 from chunkcore.text import Span, offsets_of_spans, text_of_spans
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BLOCK_NAMES = """
-    address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure
+BLOCK_TAGS = words(
+    """address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure
     footer form frameset head header hgroup hr html legend li listing main menu nav noscript ol optgroup option p
     plaintext pre script search section select style summary table tbody td template textarea tfoot th thead title
-    tr ul xmp"""
-BLOCK_TAGS = frozenset(_BLOCK_NAMES.split()).union(_HEADINGS)
-_UNREAD = frozenset(("script", "style", "template"))
-_UNSEEN_NAMES = "annotation annotation-xml audio canvas embed head iframe nav noscript object video"
-UNSEEN = _UNREAD.union(_UNSEEN_NAMES.split())
-_LEADING = frozenset(("dt", "summary", "legend", "caption", *_HEADINGS))
-_PLAIN_CELL = frozenset(("", "td", "p", "div"))
-_LINES = frozenset(
-    ("pre", "listing", "plaintext", "textarea", "xmp", "script", "style", "template")
+    tr ul xmp""",
+    *_HEADINGS,
 )
+_UNREAD = words("script style template")
+UNSEEN = _UNREAD | words(
+    "annotation annotation-xml audio canvas embed head iframe nav noscript object video"
+)
+_LEADING = words("dt summary legend caption", *_HEADINGS)
+_PLAIN_CELL = frozenset(("", "td", "p", "div"))
+_LINES = words("pre listing plaintext textarea xmp script style template")
 # Tags inside are text.
-_RAW = frozenset(("title", "textarea", "xmp", "plaintext", "noframes", "iframe"))
+_RAW = words("title textarea xmp plaintext noframes iframe")
 # Between a text and the next node: end tags and ignored markup.
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
@@ -52,7 +52,7 @@ _HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGN
 _UNREAD_CLASS = re.compile(r"(?<![\w-])(?:katex-html|headerlink|mw-editsection)(?![\w-])")
 _LINE_NUMBERS = re.compile(r"(?<![\w-])(?:linenos?|rouge-gutter|hljs-ln-numbers)(?![\w-])")
 _ON_CLICK = re.compile("tabpanel|footnote|endnote|rearnote")
-_VOID = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "wbr"))
+_VOID = words("area base br col embed hr img input link wbr")
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
 _TITLE = 50  # nodes of a heading read for its title
 _NUMBER = re.compile(r"&#[xX]?\w+")

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from chunkcore.boundaries import Block, Titles, between
+from chunkcore.boundaries import Block, Titles, between, words
 from chunkcore.spans import Range
 
 if TYPE_CHECKING:
@@ -38,20 +38,11 @@ _OPENS = re.compile(
 )
 _MATH = {"$$": "$$", "\\[": "\\]"}
 _MAX_NESTING = 24  # levels of lists (two each) and quotes; the parser's work per line grows with it
-_CONTAINERS = {"bullet_list", "ordered_list", "list_item", "blockquote"}
-_KEPT = {
-    *(f"{kind}_{end}" for kind in _CONTAINERS for end in ("open", "close")),
-    *(
-        "table_open",
-        "paragraph_open",
-        "heading_open",
-        "fence",
-        "code_block",
-        "html_block",
-        "hr",
-        "math",
-    ),
-}
+_CONTAINERS = words("bullet_list ordered_list list_item blockquote")
+_KEPT = words(
+    "bullet_list_open ordered_list_open list_item_open blockquote_open table_open paragraph_open heading_open",
+    "bullet_list_close ordered_list_close list_item_close blockquote_close fence code_block html_block hr math",
+)
 
 
 @dataclass(slots=True)

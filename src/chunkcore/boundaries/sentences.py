@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries import HTML_PAGE
+from chunkcore.boundaries import HTML_PAGE, words
 from chunkcore.boundaries.html import BLOCK_TAGS
 from chunkcore.boundaries.separators import compiled, finder
 from chunkcore.errors import DataError, OptionError, echo
@@ -23,13 +23,8 @@ from chunkcore.lazy import needed
 from chunkcore.plain import encodable
 from chunkcore.spans import Range, Ranges, trim
 
-
-def _words(*rows: str) -> frozenset[str]:
-    return frozenset(" ".join(rows).split())
-
-
 # Before a name or a number: their full stop ends no sentence.
-NEVER = _words(
+NEVER = words(
     "mr mrs ms mx dr prof rev hon gen col lt cpt capt cmdr sgt maj adm gov sen rep pres st ste mt ft fr messrs",
     "nr nos vol vols fig figs eq eqs sec ch pp cf vs viz eg ie e.g i.e approx op ed eds trans",
     "z.b d.h u.a bzw geb vgl ca dipl ing kfm hr frl abs ziff rn rdn bspw evtl ggf inkl exkl zzgl abzgl bzgl sog i.v.m",
@@ -48,17 +43,17 @@ NEVER = _words(
     "এম এন এস এল আর એમ એન એસ એલ આર எம் என் எஸ் எல் ஆர் ఎం ఎన్ ఎస్ ఎల్ ఆర్ ಎಂ ಎನ್ ಎಸ್ ಎಲ್ ಆರ್ എം എൻ എസ് എൽ ആർ",
 )
 # As NEVER, but only after another abbreviation, as in "Dr. med. Hahn": alone they are words and names.
-DEGREES = _words("med jur phil rer nat")
+DEGREES = words("med jur phil rer nat")
 # Before a number only.
-BEFORE_NUMBER = _words(
+BEFORE_NUMBER = words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
     "буд obr rys rozdz dz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
     "paras secs supp civ gem az hs fax ref refs dez janv févr avr juil déc ene abr dic genn febbr giu lug ott fev",
 )
 # One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
-INDIC_VERBS = _words("है हैं हो हूँ हूं था थे थी थीं છે છો છું ਹੈ ਸੀ")
+INDIC_VERBS = words("है हैं हो हूँ हूं था थे थी थीं છે છો છું ਹੈ ਸੀ")
 # These end a sentence only before a word that often begins one.
-SELDOM = _words(
+SELDOM = words(
     "no p art v ch jr sr inc pty ltd co corp llc plc bros dept univ assn est etc al a.m p.m ph.d b.a m.a m.d u.s u.k",
     "u.n e.u d.c jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun ave blvd",
     "rd hwy usw resp min max temp orig hrsg ud uds vd vds mio mrd tsd std bd arch doc bc ks pl os itd itp atd apod osv",
@@ -66,9 +61,9 @@ SELDOM = _words(
 )
 ABBREVIATIONS = NEVER | DEGREES | BEFORE_NUMBER | SELDOM
 # Units after a number, which end a sentence like other words.
-UNITS = _words("г гг р м см км кг л h g m l")
+UNITS = words("г гг р м см км кг л h g m l")
 # Words that often begin a sentence.
-STARTERS = _words(
+STARTERS = words(
     "The This That These Those He She It They We You I In On At As But And For If When While After Before However",
     "A An His Her Its Their There Here Our My Your Since During By From With Although Though Because So Then Thus To",
     "What Who Where Why How Which Both Some Many Most Several Each All Another Other One Two Later Also Not No Yes",
@@ -80,12 +75,12 @@ STARTERS = _words(
     "Он Она Оно Они Это Эта Этот В На И Но Если Когда После Потом Так Как Там Мы Вы Я",
 )
 # German, before an ordinal number: "aus dem 19. Jahrhundert".
-BEFORE_ORDINAL = _words(
+BEFORE_ORDINAL = words(
     "der die das den dem des ein eine einem einen einer am im zum zur vom beim ins jeder jede jedes jeden sein seine",
     "seinem seinen ihr ihre ihrem ihren unser mein und bis oder sowie seit ab bin nach vor",
 )
 # German, after an ordinal number.
-AFTER_ORDINAL = _words(
+AFTER_ORDINAL = words(
     "Januar Jänner Februar März April Mai Juni Juli August September Oktober November Dezember Jahrhundert",
     "Jahrhunderts Jh Stock Stockwerk Etage Kapitel Auflage Weltkrieg Geburtstag Klasse Spieltag Quartal Semester",
     "Sitzung Abschnitt Aufl Lebensjahr Runde Platz Woche Tag",

@@ -147,16 +147,14 @@ def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
     if _WINDOWS_SIGNS.fullmatch(data) and not _SIGN_IN_WORD.search(data):
         return "cp1252", ()
     sample = data[:_LOOKED_AT]
-    fitting = _fitting(sample)
+    fitting = (
+        _by_letters(sample, _LATIN)
+        or tuple(codec for codec in _WRITINGS if _is_written(sample, codec, codec))
+        or _by_letters(sample, _OTHER)
+    )
     if fitting:
         return fitting[0], fitting[1:]
     return _guessed(sample)
-
-
-def _fitting(sample: bytes) -> tuple[str, ...]:
-    fitting = _by_letters(sample, _LATIN)
-    fitting = fitting or tuple(codec for codec in _WRITINGS if _is_written(sample, codec, codec))
-    return fitting or _by_letters(sample, _OTHER)
 
 
 # ---- UTF-16, Chinese, Japanese and Korean: by the blocks of their characters

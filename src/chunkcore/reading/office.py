@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
+from chunkcore.boundaries import words
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, left_out, readers
@@ -117,7 +118,7 @@ _APART = {
     "diagrams": (r"(?:word|xl|ppt)/diagrams/data\d*", "pt"),
 }
 _THREADED = "[Threaded comment]"  # begins the copy of a comment that is for old programs
-_BLANKS = ("p", "br", "cr", "tab", "ptab")
+_BLANKS = words("p br cr tab ptab")
 
 
 def texts_apart(members: Members) -> dict[str, list[str]]:
@@ -188,7 +189,7 @@ COMPATIBLE = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _SPACES = {"w": _W[1:-1], "mc": COMPATIBLE[1:-1]}
 _DOCUMENT = "word/document"  # "word/document2.xml" in some
 _PARTS = re.compile(rf"(?:{_DOCUMENT}|word/footnotes|word/endnotes)\d*\.xml")
-_AROUND_TEXT = ("fldSimple", "bdo", "dir", "ruby", "rubyBase")
+_AROUND_TEXT = words("fldSimple bdo dir ruby rubyBase")
 # Elements that mammoth leaves out with their text, or, of a cell that goes on below, with its column.
 _READ_AS = {
     f"{_W}cr": f"{_W}br",
@@ -354,7 +355,7 @@ def _show_fields(root: _Element) -> None:
 
 
 _OTHER_BOXES = ("sPre", "borderBox", "phant")
-_WITH_PROPERTIES = ("acc", "bar", "d", "f", "groupChr")
+_WITH_PROPERTIES = words("acc bar d f groupChr")
 
 
 def mend_equation(equation: _Element) -> None:
@@ -436,7 +437,7 @@ def _item(match: re.Match[str]) -> str:
     return f"{label} "
 
 
-_FORMS = ("decimal", "decimalZero", "lowerLetter", "upperLetter", "lowerRoman", "upperRoman")
+_FORMS = words("decimal decimalZero lowerLetter upperLetter lowerRoman upperRoman")
 
 
 @dataclass

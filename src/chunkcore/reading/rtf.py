@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from chunkcore.boundaries import words
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, left_out, readers
 from chunkcore.reading.visible import raised
@@ -15,7 +16,7 @@ _TOKEN = re.compile(
 )
 _HIDING = ("v", "deleted")  # hidden by the writer, and deleted while changes were tracked
 _SHOWN = dict.fromkeys(("footnote", "shptxt", "result"), "")  # notes, text boxes, what objects show
-_RUNNING = ("header", "headerl", "headerr", "headerf", "footer", "footerl", "footerr", "footerf")
+_RUNNING = words("header headerl headerr headerf footer footerl footerr footerf")
 _DESTINATIONS = {
     **_SHOWN,
     **dict.fromkeys(_RUNNING, "headers and footers of its pages"),

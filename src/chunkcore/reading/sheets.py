@@ -168,7 +168,8 @@ def formatted(value: object, number_format: str) -> str:
 
 def _number(value: float, number_format: str) -> str:
     sections = _UNSEEN.sub("", number_format).replace("General", "0").split(";")
-    form = _section(value, sections)
+    place = 2 if value == 0 else int(value < 0)  # of the part for zero, or for numbers below it
+    form = sections[place] if place < len(sections) else sections[0]
     number = _LITERAL.sub(lambda literal: " " * len(literal[0]), form)  # at its places
     places = [digit.start() for digit in re.finditer("[0#?]", number)]
     literals = list(_LITERAL.finditer(form))
@@ -191,15 +192,6 @@ def _number(value: float, number_format: str) -> str:
     sign = "-" if value < 0 else ""
     text = _placed(abs(value), form[places[0] : places[-1] + 1])
     return f"{sign}{before}{text} {after.strip()}".strip()
-
-
-def _section(value: float, sections: Sequence[str]) -> str:
-    """The part of a format for numbers above, below or at zero."""
-    if value == 0 and len(sections) > 2:
-        return sections[2]
-    if value < 0 and len(sections) > 1:
-        return sections[1]
-    return sections[0]
 
 
 def _placed(value: float, form: str) -> str:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from chunkcore.boundaries import HTML_PAGE
+from chunkcore.boundaries import HTML_PAGE, words
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import (
     BLOCK_TAGS,
@@ -273,11 +273,11 @@ def _between(document: Document, span: Span, *, shown: int) -> Span:
 # ---- Pages as Markdown
 
 
-_CONVERTED_NAMES = """
-    article blockquote body caption dd div dl dt figcaption h1 h2 h3 h4 h5 h6 hr html li ol p pre section table tbody td
-    tfoot th thead title tr ul"""
-_PLAIN_BLOCKS = BLOCK_TAGS - set(_CONVERTED_NAMES.split())
-_WORDS = ("a", "b", "button", "em", "font", "i", "label", "span", "strong")
+_PLAIN_BLOCKS = BLOCK_TAGS - words(
+    """article blockquote body caption dd div dl dt figcaption h1 h2 h3 h4 h5 h6 hr html li ol p pre section table tbody
+    td tfoot th thead title tr ul"""
+)
+_WORDS = words("a b button em font i label span strong")
 _BLOCK_STYLE = re.compile(r"display\s*:\s*(?:block|flex|grid|list-item)", re.IGNORECASE)
 # A table with one of these in it holds a page's layout, if it has one row or a cell over so many characters.
 _BLOCKS = ["h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "pre", "blockquote"]

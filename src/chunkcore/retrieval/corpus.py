@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain, takewhile
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.chunkers.base import Chunker, DocumentChunks, get_chunker
+from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.columns import LazyItems, LazySequence
 from chunkcore.errors import DataError, echo
 from chunkcore.options import suggesting
@@ -105,29 +105,6 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         corpus = cls((), documents, chunker=chunker)
         corpus.columns, corpus.fingerprint = columns, fingerprint
         corpus.special.update(special or {})
-        return corpus
-
-    @classmethod
-    def of_documents(
-        cls,
-        documents: Sequence[Document],
-        chunked: Iterable[DocumentChunks],
-        chunker: Chunker,
-    ) -> ChunkedCorpus:
-        """The chunks of each document, as its chunker cuts them."""
-        corpus = cls((), documents, chunker=chunker)
-        first = 0
-        columns = [corpus.columns]
-        for number, chunks in enumerate(chunked):
-            for place, chunk in chunks.special.items():
-                corpus.special[first + place] = chunk
-            count = len(chunks.counts)
-            first += count
-            place_in_corpus = np.full(count, number), np.arange(count)
-            columns.append(np.vstack((*place_in_corpus, chunks.ranges.T, chunks.counts)))
-        corpus.columns = np.concatenate(columns, axis=1)
-        if first:
-            corpus.fingerprint = chunker.fingerprint
         return corpus
 
     @classmethod
@@ -384,20 +361,22 @@ def chunk_corpus(
     if not isinstance(documents, Sequence):
         documents = list(documents)
     threads = (os.cpu_count() or 1) if workers is None else workers
-    chunked = chunker.chunks_per_document(documents, workers=threads)
-    if progress is not None:
-        chunked = _with_progress(chunked, progress)
-    return ChunkedCorpus.of_documents(documents, chunked, chunker)
-
-
-def _with_progress(
-    chunked: Iterator[DocumentChunks],
-    progress: Callable[[int], None],
-) -> Iterator[DocumentChunks]:
-    for number, chunks in enumerate(chunked):
-        if number:
+    corpus = ChunkedCorpus((), documents, chunker=chunker)
+    first = 0
+    columns = [corpus.columns]
+    for number, chunks in enumerate(chunker.chunks_per_document(documents, workers=threads)):
+        if number and progress is not None:
             progress(number)
-        yield chunks
+        for place, chunk in chunks.special.items():
+            corpus.special[first + place] = chunk
+        count = len(chunks.counts)
+        first += count
+        place_in_corpus = np.full(count, number), np.arange(count)
+        columns.append(np.vstack((*place_in_corpus, chunks.ranges.T, chunks.counts)))
+    corpus.columns = np.concatenate(columns, axis=1)
+    if first:
+        corpus.fingerprint = chunker.fingerprint
+    return corpus
 
 
 def segment_texts(

@@ -127,9 +127,8 @@ class TiktokenCounter(TokenCounter):
         return count_each(self.name, [text])[0]
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
-        unique = list(dict.fromkeys(texts))
-        counts = dict(zip(unique, count_each(self.name, unique), strict=True))
-        return np.array([counts[text] for text in texts], dtype=np.int64)
+        unique, places = distinct(texts)
+        return np.array(count_each(self.name, unique), dtype=np.int64)[places]
 
     def boundaries(self, text: str) -> Numbers:
         lengths = token_byte_lengths(self.name)[encode(self.name, text)]
@@ -202,7 +201,7 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
     """
     if isinstance(spec, TokenCounter):
         return spec
-    kind, _, options = spec.partition(":") if isinstance(spec, str) else ("", "", "")
+    kind, _, options = str(spec).partition(":")
     counter = counters.find(kind, packages=False)
     if counter is None:
         import tiktoken
