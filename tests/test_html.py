@@ -31,7 +31,7 @@ from chunkcore.chunkers import Html, get_chunker
 from chunkcore.evaluation.benchmarks.loading import EvidenceFinder
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.reading import read_file
-from chunkcore.reading.visible import Page, from_source, in_source, lines_of, visible_text
+from chunkcore.reading.visible import Page, from_source, in_source, lines_of, source_mark, visible_text
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.text import Chunk, Document, Mark, Span, text_of_spans
@@ -322,7 +322,11 @@ def test_items_have_the_letters_and_numbers_that_a_browser_shows(page: str, text
 
 
 def test_what_a_picture_shows_is_a_word_of_its_own() -> None:
-    assert visible_text("<p>A<img alt=cup>of<img>tea <img alt=pot>.") == "A cup oftea pot."
+    page = "<p>A<img alt=cup>of<img>tea <img alt=pot>."
+    assert visible_text(page) == "A cup oftea pot."
+    document = Document("a", visible_text(page), marks=source_mark(page, visible_text(page)))
+    (place,) = in_source(document, [Span(2, 5)])
+    assert place.slice(page) == "<img alt=cup>"
 
 
 PAGES = {
@@ -347,29 +351,23 @@ PAGES = {
     "blocks by style": ("<b style='display: block'>Tea</b><b style='display:block'>hot</b>", "Tea\n\nhot"),
     "XHTML": ("<div xmlns='http://www.w3.org/1999/xhtml'><script src='x'/>Tea</div>", "Tea"),
     "labels": ("<p>Of<svg><title>hot</title><text>tea</text></svg>now", "Ofhot tea now"),
-    "blank lines": ("<p>Tea<p>&nbsp;<p>hot", "Tea\n\nhot"),
+    "blank lines": ("<p>Tea&nbsp;<p>&nbsp;<p>hot", "Tea\n\nhot"),
     "shown to none": (
         "<dialog>no</dialog><video>no</video><dialog open>Tea</dialog><math><mi>x</mi><annotation>no</annotation>"
         "</math><span class='katex-html base'>x</span>",
         "Tea\n\nx",
     ),
-    "formulas": (
-        "<math><mfrac><mi>a</mi><mn>2</mn></mfrac><mo>=</mo><msup><mi>c</mi><mn>3</mn></msup><msqrt><mi>x"
-        "</mi></msqrt></math>",
-        "a/2=c³√x",
-    ),
+    "formulas": ("<math><mfrac><mi>a</mi><mn>2</mn></mfrac>=<msup><mi>c</mi><mn>3</mn></msup><msqrt>x", "a/2=c³√x"),
     "notes of a book": ("Tea<a epub:type=noteref>12</a><sup><a epub:type=noteref>3</a></sup>", "Tea¹²³"),
     "books": ("Tea<b role=doc-pagebreak>9</b> is<aside hidden epub:type=footnote>hot", "Tea is\n\nhot"),
     "what is for a mouse": (
-        "<h2 class=anchor-link>Tea<a class=headerlink>¶</a></h2><h3><a id=a></a></h3><h3>Hot<a class=anchor-link>¶</a>"
-        "<span class='mw-editsection'>[edit]</span></h3><table><tr><td class='linenos gl'><pre>1</pre>"
+        "<h2 class=anchor-link>Tea<a class=anchor-link>#</a></h2>It steeps.<h3><a id=a></a></h3>"
+        "<h3>Hot<a class=anchor-link>¶</a><span class='mw-editsection'>[edit]</span></h3>"
+        "<table><tr><td class='linenos gl'><pre>1</pre>"
         "<td class='code'><pre class='lineno py'>a = 1</pre></table>",
-        "## Tea\n\n### Hot\n\n```\na = 1\n```",
+        "## Tea\n\nIt steeps.\n\n### Hot\n\n```\na = 1\n```",
     ),
-    "quotes": (
-        "<blockquote>Tea<br><br><div><br></div><div>is</div><blockquote>hot</blockquote></blockquote>",
-        "> Tea\n>\n> is\n>\n> > hot",
-    ),
+    "quotes": ("<blockquote>Tea<br><br><div><br></div><div>is</div><blockquote>hot", "> Tea\n>\n> is\n>\n> > hot"),
     "Outlook's list": ("<p><![if !supportLists]>1. <![endif]>Pour<?xml:namespace x /></p>", "1. Pour"),
 }
 

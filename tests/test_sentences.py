@@ -37,6 +37,7 @@ SENTENCES = {
     "notes": ["Tea is hot.¹", "It is sweet.²³", "See Ref. [5].", "It was.[2–4]", "Is it?[^1][2]", "End."],
     "degrees": ["Prof. Dr. med. Müller, geb. 1950, war da.", "Dr. rer. nat. Hahn auch."],
     "no degrees": ["Följ med.", "Hun så Phil.", "Så."],
+    "signs": ["— Иди! — сказал он.", "Tél. : 01.", "Doe (9th Cir. 1994).", "Art. 1er. Ja.", "ماده ۵. بله."],
     "lao": ["ບ້ານໃຫຍ່", "ນ້ຳໃສ"],
     "greek": ["Πού πας;", "Στο σπίτι."],
     "fullwidth": ["水は３．５度です．", "次です．"],

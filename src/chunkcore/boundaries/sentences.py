@@ -28,11 +28,11 @@ NEVER = words(
     "mr mrs ms mx dr prof rev hon gen col lt cpt capt cmdr sgt maj adm gov sen rep pres st ste mt ft fr messrs",
     "nr nos vol vols fig figs eq eqs sec ch pp cf vs viz eg ie e.g i.e approx op ed eds trans",
     "z.b d.h u.a bzw geb vgl ca dipl ing kfm hr frl abs ziff rn rdn bspw evtl ggf inkl exkl zzgl abzgl bzgl sog i.v.m",
-    "i.d.r vorm ehem",
+    "i.d.r vorm ehem ggü enl",
     "mmes mlle mme mgr chap pág págs sra srta sr. dña exmo núm apdo avda av env ej p.ej",  # French, Spanish, Portuguese
     "eng bw sig dott dott.ssa sig.ra dra ee avv geom pag pagg cfr artt",  # Italian
     "dhr mevr mw drs ir blz bijv t.ex bl.a f.eks jfr",  # Dutch, Swedish, Danish, Norwegian
-    "ust ul pkt zob por np tj tzn tzw m.in św inż hab płk čl odst ods písm čís např napr tzv popř",  # Polish, Czech
+    "ust dz ul pkt zob por np tj tzn tzw m.in św inż hab płk čl odst ods písm čís např napr tzv popř",  # Polish, Czech
     "mudr judr phdr rndr ifj özv kb ún krt alin pct dl dna",  # Slovak, Hungarian, Romanian
     "doç yrd bkz sok cad mah esim nro jl jln tn ny bpk hlm",  # Turkish, Finnish, Indonesian
     "ул пл просп пер кв корп им проф акад доц ст стр рис табл гл пп абз см ср напр вул ім див чл бр гр тел",
@@ -47,8 +47,9 @@ DEGREES = words("med jur phil rer nat")
 # Before a number only.
 BEFORE_NUMBER = words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
-    "буд obr rys rozdz dz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
-    "paras secs supp civ gem az hs fax ref refs dez janv févr avr juil déc ene abr dic genn febbr giu lug ott fev",
+    "буд obr rys rozdz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
+    "paras secs supp stat cir civ sez expte rec gem az hs fax tél ref refs dez janv févr avr juil déc",
+    "ene abr dic genn febbr giu lug ott fev",
 )
 # One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
 INDIC_VERBS = words("है हैं हो हूँ हूं था थे थी थीं છે છો છું ਹੈ ਸੀ")
@@ -57,7 +58,7 @@ SELDOM = words(
     "no p art v ch jr sr inc pty ltd co corp llc plc bros dept univ assn est etc al a.m p.m ph.d b.a m.a m.d u.s u.k",
     "u.n e.u d.c jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun ave blvd",
     "rd hwy usw resp min max temp orig hrsg ud uds vd vds mio mrd tsd std bd arch doc bc ks pl os itd itp atd apod osv",
-    "enz ecc stb гг вв руб коп тыс млн млрд обл др т.д т.п",
+    "enz ecc stb cía pat fed treas cal fla tex ariz minn tenn okla wis гг вв руб коп тыс млн млрд обл др т.д т.п",
 )
 ABBREVIATIONS = NEVER | DEGREES | BEFORE_NUMBER | SELDOM
 # Units after a number, which end a sentence like other words.
@@ -89,7 +90,7 @@ AFTER_ORDINAL = words(
 CLAUSE_LABELS = (
     "Art|Article|Artikel|Artículo|Articolo|Artigo|Artykuł|Section|Sec|Clause|Chapter|Kapitel|Kap|Chapitre|Capítulo"
     "|Capitolo|Part|Teil|Rule|Schedule|Annex|Appendix|Abschnitt|Paragraph|Para|Punkt|Pkt|Ziffer|Ziff|Nr|Madde|Pasal"
-    "|Điều|المادة|مادة|סעיף|धारा|Rozdział|Člen|Článek|Čl|Чл|Ст|Статья|Стаття|Глава|Раздел|Пункт|Title|Titre|Question|Step"
+    "|Điều|المادة|مادة|ماده|دفعہ|סעיף|धारा|Rozdział|Člen|Článek|Čl|Чл|Ст|Статья|Стаття|Глава|Раздел|Пункт|Title|Titre|Question|Step"
 )
 
 
@@ -129,7 +130,7 @@ def _candidates(full_stops: str) -> re.Pattern[str]:
     return re.compile(
         rf"[{_STOPS}{full_stops}{_LINES}](?:"
         rf"(?P<stop>(?<=[{_STOPS}])[{_STOPS}]*(?:[ \xa0]\.(?!\w))*(?:\s(?=»(?:\s|$)))?"
-        rf"[\"'‘’“”‹›«»)\]}}*_]*{_NOTES}(?:(?=(?P<next>\s+[\"'“‘«(\[{{¿¡*_]*)))?)"
+        rf"[\"'‘’“”‹›«»)\]}}*_]*{_NOTES}(?:(?=(?P<next>\s+(?![\s,;:])(?:[—–]\s*)?[\"'“‘«(\[{{¿¡*_]*)))?)"
         rf"|(?P<full>(?<=[{full_stops}])[{full_stops}\"'’”»)\]」』）】〉》〕］]*{_NOTES})"
         r"|(?P<line>\s*))"
     )
@@ -173,7 +174,7 @@ _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
 _CLAUSE = re.compile(
     rf"(?:§{{1,2}}\s*|(?:{CLAUSE_LABELS})\.?\s+)?"
-    r"(?:\d{1,3}(?:\.\d{1,3})*[a-z]?|[^\W\d_]|[IVXLC]{1,7})",
+    r"(?:\d{1,3}(?:\.\d{1,3})*(?:er|[a-z])?|[^\W\d_]|[IVXLC]{1,7})",
     re.IGNORECASE,
 )
 _ROMAN = re.compile(r"[IVXLC]{1,7}")

@@ -160,6 +160,7 @@ def html_setting() -> Html:
 
 
 _FAR = 5000  # characters of the text in which the next piece is looked for
+_NEAR = 10  # the same for signs, which may stand for something else farther on
 _WORD = re.compile(r"\S+")
 _BLANKS = str.maketrans("\n\r\t\f", "    ")
 _EXPONENT = re.compile(r"[0-9+\-\u2212=()]+")
@@ -179,7 +180,8 @@ def source_mark(html: str, text: str) -> tuple[Mark, ...]:
 
     def add(start: int, end: int, words: str) -> bool:
         nonlocal reached
-        place = folded.find(words.translate(_SAME), reached, reached + _FAR + len(words))
+        far = _FAR if any(map(str.isalnum, words)) else _NEAR
+        place = folded.find(words.translate(_SAME), reached, reached + far + len(words))
         if place >= 0:
             pieces.append([place, start, len(words), end - start])
             reached = place + len(words)
@@ -192,7 +194,7 @@ def source_mark(html: str, text: str) -> tuple[Mark, ...]:
     for start, end in ranges:
         if not add(start, end, html[start:end].translate(_BLANKS)):
             for word in _WORD.finditer(html, start, end):
-                shown = unescape(word[0])
+                shown = unescape(word[0]).strip()  # of "&nbsp;"
                 add(*word.span(), shown) or add(*word.span(), in_cell(shown))
     if not pieces:
         return ()
@@ -251,16 +253,19 @@ def with_right_places(document: Document) -> Document:
 
 
 def _between(document: Document, span: Span, *, shown: int) -> Span:
-    """From the first piece that ends after the span's start to the last that starts before its end."""
+    """From the first piece that ends after the span's start to the last that starts before its end; or between two."""
     mark = source_of(document)
     if mark is None:
         return span
     pieces: Sequence[Sequence[int]] = mark.data["pieces"]
     here, there = shown, 1 - shown
     first = bisect_right(pieces, span.start, key=lambda piece: sum(piece[here::2]))
+    last = bisect_left(pieces, span.end, key=itemgetter(here)) - 1
+    if 0 <= last < first < len(pieces):  # such as the text of a picture
+        start = sum(pieces[last][there::2])
+        return Span(start, max(start + 1, pieces[first][there]))
     first = min(first, len(pieces) - 1)
-    last = max(first, bisect_left(pieces, span.end, key=itemgetter(here)) - 1)
-    begin, end = pieces[first], pieces[last]
+    begin, end = pieces[first], pieces[max(first, last)]
     start = begin[there]
     if begin[2] == begin[3]:
         start += max(0, span.start - begin[here])
