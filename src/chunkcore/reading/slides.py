@@ -16,6 +16,7 @@ from chunkcore.reading.office import (
     Members,
     Packed,
     mend_equation,
+    packed,
     text_of,
     xml_of,
 )
@@ -26,6 +27,8 @@ from chunkcore.text import Document, Mark, Span
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
+_TYPES = "[Content_Types].xml"
+_OTHER_KIND = re.compile(rb"\b(?:slideshow|template)(?=\.(?:main|macroEnabled))")
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _MATH = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 
@@ -34,11 +37,15 @@ _MATH = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 class Pptx(Packed):
     """Slides as Markdown, with notes; each is a ``page`` (``number``) and a ``section``. The extra ``office``."""
 
-    endings = ("pptx", "pptm")
+    endings = ("pptx", "pptm", "ppsx", "ppsm", "potx")
     telling = b"ppt/"
 
     def document(self, name: str, data: bytes, members: Members, notes: list[str]) -> Document:
         pptx = needed("pptx", "office", "read PPTX", "python-pptx")
+        # python-pptx opens no shows and templates, which differ in this word.
+        types = _OTHER_KIND.sub(b"presentation", members[_TYPES])
+        if types != members[_TYPES]:
+            data = packed(members | {_TYPES: types})
         text = ""
         marks = []
         hidden = []
