@@ -64,6 +64,9 @@ def test_a_command_has_a_default_folder_which_is_no_link(command, name, tmp_path
     assert main([command, "-s", "recursive", "-r", "bm25"]) == 2
     assert f"{name} is a link" in capsys.readouterr().err
     check_output(tmp_path / name)  # which was named
+    (tmp_path / "elsewhere" / "report.md").symlink_to(name)
+    with pytest.raises(DataError, match="is a link"):
+        check_output(tmp_path / name)
 
 
 WRONG_SPANS = '[[0, 99999999999999999999]]|[[-1, 2]]|[[3, 2]]|[[0, 1e300]]|[[0]]|[["0", "1"]]|[0]'

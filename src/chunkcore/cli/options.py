@@ -380,11 +380,13 @@ def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:
 def check_output(output: Path) -> None:
     """Check before long work that a report can be written."""
     from chunkcore.files import check_no_link
+    from chunkcore.reading.opening import REPORT_NAMES
     from chunkcore.report.html import require_jinja2
 
     require_jinja2()
     if output in (REPORT, TUNING):  # the current folder may be a stranger's
         check_no_link(output)
+    check_no_link(*[output / name for name in REPORT_NAMES])
     check_folder(output)
 
 
