@@ -59,6 +59,8 @@ def test_open_questions_resume_and_the_file_is_believed(tmp_path: Path) -> None:
     assert [row["question"] for row in rows(tmp_path)] == ["Who naps?", "Who steals?", "Who sings?"]
     (tmp_path / "q.jsonl").write_text('{"question": "Who steals?"}\n', "utf-8")  # the user took the others out
     assert [state["question"] for state in kept.states()] == ["Who steals?"]
+    (tmp_path / "q.jsonl").unlink()
+    assert len(opened(tmp_path)) == 0
 
 
 def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path) -> None:

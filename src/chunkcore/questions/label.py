@@ -103,17 +103,18 @@ class LabelledQuestions:
         check_questions_file(path)
         self.documents = documents
         self.path = true_path(path)  # one lock for all sessions, whatever link they come by
-        if self.path.exists() and self.path.stat().st_nlink > 1:  # every save would part the names
-            raise OptionError(
-                f"{path} is the same file as another name (a hard link), which would not get what is marked: "
-                "write to a copy, or make the other name a symbolic link"
-            )
+        if self.path.exists():
+            if self.path.stat().st_nlink > 1:  # every save would part the names
+                raise OptionError(
+                    f"{path} is the same file as another name (a hard link), which would not get what is marked: "
+                    "write to a copy, or make the other name a symbolic link"
+                )
+            check_unchanged(self.path)
         self.numbers = {document.id: number for number, document in enumerate(documents)}
         self._finder = EvidenceFinder(documents)
         self._thread_lock = RLock()
         self._rows: list[JsonObject] = []
         self._stamp: list[int] = []
-        check_unchanged(self.path)
         self._read_again()
         self._add(listed)
 
