@@ -123,13 +123,13 @@ def test_join_pages_of_llamaindex():
     schema = pytest.importorskip("llama_index.core.schema")
     pages = [
         schema.Document(text=text, metadata={"page_label": label, "file_name": "tea.pdf", "file_path": "/x/tea.pdf"})
-        for label, text in [("1", "Tea is hot."), ("2", "Tea is")]
+        for label, text in [("i", "Tea is hot."), ("ii", "Tea is"), ("1", "Tea is")]
     ]
     joined = join_pages(pages)
-    assert (joined.id, joined.text) == ("/x/tea.pdf", "Tea is hot.\nTea is")
+    assert (joined.id, joined.text) == ("/x/tea.pdf", "Tea is hot.\nTea is\nTea is")
     assert joined.pages_of(Span(8, 15)) == (1, 2)
     parser = pytest.importorskip("chunkadapters.llamaindex").ChunkcoreNodeParser(TWO_WORDS)
-    assert starts_in(joined, "llamaindex", parser(pages)) == [0, 7, 12]
+    assert starts_in(joined, "llamaindex", parser(pages)) == [0, 7, 12, 19]
 
 
 def test_join_pages_of_haystack():

@@ -18,8 +18,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from chunkcore.errors import DataError, echo
 from chunkcore.locating import (
     NAMING_KEYS,
+    NO_PAGE,
     NO_PLACE,
     Hit,
+    Page,
     StatedPlace,
     names_of,
     read_spans,
@@ -238,9 +240,9 @@ class PlaceKeys:
         if not math.isfinite(number):
             number = 0.0
         # LangChain's and LlamaIndex' loaders give each page as a document.
-        page = None
+        page = NO_PAGE
         if self.page != "page_number" and PAGES not in metadata:
-            page, _ = page_of(metadata)
+            page = page_of(metadata)
         return Hit(
             text=text,
             score=number,
@@ -518,7 +520,7 @@ def _pages(document: object, number: int) -> list[_Page]:
     return [_Page(source, part, metadata, page) for page, part in enumerate(parts, first or 1)]
 
 
-def page_of(metadata: MetadataLike) -> tuple[int | None, str]:
+def page_of(metadata: MetadataLike) -> Page:
     """A page's number, from 1, and its label, as loaders write them."""
     label = str(metadata.get("page_label") or "")
     number, index = whole_number(metadata.get("page_number")), whole_number(metadata.get("page"))

@@ -20,6 +20,7 @@ from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
 from chunkcore.locating import (
     NAMING_KEYS,
+    NO_PAGE,
     DocumentNames,
     Hit,
     Locator,
@@ -81,12 +82,12 @@ class BenchmarkPlaces:
                 values = [value for key, value in place.items() if key not in PAGE_KEYS]
                 ends = sorted(value for value in values if isinstance(value, int))
                 stated = StatedPlace(read_spans(place.get(SPANS)) or (Span(*ends),))
-                page = None if PAGES in place else page_of(place)[0]
+                page = NO_PAGE if PAGES in place else page_of(place)
                 names = names_of(place["source_id"], *map(place.get, NAMING_KEYS))
                 group, *_ = [*self._names.groups(names), []]
                 copy = Hit("", names=tuple(group), stated=stated, page=page)
                 piece = self.locator.locate(copy).piece
-                is_known = page is not None or names[0] in group or "#" not in names[0]
+                is_known = page != NO_PAGE or names[0] in group or "#" not in names[0]
                 if len(group) == 1 and is_known and piece.spans:
                     sources.append(Retrieved(piece.document_id, piece.spans))
         return tuple(sources)

@@ -104,6 +104,8 @@ class StatedPlace:
 
 
 NO_PLACE = StatedPlace()
+Page = tuple[int | None, str]
+NO_PAGE: Page = (None, "")
 
 
 def spans_between(
@@ -272,7 +274,7 @@ class Hit:
         document: the document that `stated` refers to; "" if nothing names it.
         metadata: the framework's.
         id: the chunk's own in its store; "" if it has none.
-        page: the number of the page in which `stated` is a place; None if it is one in the document.
+        page: the number and the label of the page in which `stated` is a place; `NO_PAGE` if it is one in the document.
     """
 
     text: str
@@ -283,7 +285,7 @@ class Hit:
     document: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict, compare=False)
     id: str = ""
-    page: int | None = None
+    page: Page = NO_PAGE
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -391,9 +393,10 @@ class Locator:
             return _elsewhere(hit, "it has no text")
         groups = self._groups(hit.names)
         for group in groups:
-            verdict = self._on_page(hit, group[0])
-            if verdict is not None and len(group) == 1:
-                return verdict
+            if hit.page != NO_PAGE and len(group) == 1:
+                verdict = self._on_page(hit, group[0])
+                if verdict is not None:
+                    return verdict
             tried = [self._in_document(hit, document_id) for document_id in group]
             pieces = [piece for piece in tried if piece is not None]
             if len(pieces) > 1:  # of one name
@@ -416,12 +419,15 @@ class Locator:
     def _on_page(self, hit: Hit, name: str) -> Verdict | None:
         """The verdict on a hit of a page that a loader gave as a document; None if the page does not have its text."""
         source = self.documents[name]
+        number, label = hit.page
         for mark in page_marks(source.marks):
-            if mark.data["number"] != hit.page:
+            other = mark.data.get("label", "")
+            is_same = label == other or (number is not None and "" in (label, other))
+            if not is_same or number not in (None, mark.data["number"]):
                 continue
             page = Document(name, mark.span.slice(source.text))
             locator = Locator({name: page}, lenient=not hit.text)
-            verdict = locator.locate(replace(hit, names=(name,), page=None))
+            verdict = locator.locate(replace(hit, names=(name,), page=NO_PAGE))
             piece = verdict.piece
             if piece.spans:
                 spans = shifted(piece.spans, mark.span.start)
