@@ -259,12 +259,9 @@ class _Blocks:
             units = slice(self.ends[first][0], self.ends[after - 1][1] + 1)
             self.stretches.append(_Stretch(first, after, max(self.scores[units])))
         self._least = min(CRUMB, tokens // 20)
-        self._wide: dict[Run, Run] = {}
 
     def wide(self, run: Run) -> Run:
         """A run with neighbouring blocks, the better first, until it is no crumb."""
-        if run in self._wide:
-            return self._wide[run]
         first, last = run
         while self.sizes[last + 1] - self.sizes[first] < self._least:
             sides = []
@@ -276,7 +273,6 @@ class _Blocks:
                 break
             low, high = max(sides, key=lambda side: max(self.scores[side[0] : side[1] + 1]))
             first, last = min(first, low), max(last, high)
-        self._wide[run] = first, last
         return first, last
 
 

@@ -437,17 +437,15 @@ class Names:
         form: str = "whole",
     ) -> None:
         self._form = form
-        documents = defaultdict(list)
+        self._documents: dict[str, list[int]] = defaultdict(list)
         for number, name in enumerate(names):
             for key in set(self._keys(name)):
-                documents[key].append(number)
-        self._documents: dict[str, list[int]] = {}
+                self._documents[key].append(number)
         self._weights: dict[str, float] = {}
         self._totals = np.zeros(len(names))
-        for key, numbers in documents.items():
+        for key, numbers in self._documents.items():
             weight = math.log(odds_against(len(numbers), len(names)))
             if weight > 0:
-                self._documents[key] = numbers
                 self._weights[key] = weight
                 self._totals[numbers] += weight
 
