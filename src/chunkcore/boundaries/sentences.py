@@ -237,7 +237,10 @@ def _cuts_by(text: str, splitter: str | SentenceSplitter) -> Iterable[int]:
     kind, _, rest = splitter.partition(":")
     if kind == "regex":
         return (match.end() for match in finder(re.compile(rest), len(text))(text))
-    return _spacy_starts(text, rest)
+    pipeline = _load_spacy(rest)
+    # spaCy cannot read unpaired surrogates; the replacement has the same length.
+    read = ((start, pipeline(encodable(text[start:end]))) for start, end in _blocks(text))
+    return (start + sentence.start_char for start, block in read for sentence in block.sents)
 
 
 def check_splitter(splitter: object, *, named: bool = False) -> None:
@@ -441,17 +444,8 @@ def _checked_starts(text: str, pairs: Iterable[Range]) -> list[int]:
     return starts[1:]
 
 
-def _spacy_starts(text: str, name: str) -> Iterator[int]:
-    """Starts of spaCy's sentences; spaCy reads blocks of whole default sentences."""
-    pipeline = _load_spacy(name)
-    for start, end in _blocks(text):
-        # spaCy cannot read unpaired surrogates; the replacement has the same length.
-        for sentence in pipeline(encodable(text[start:end])).sents:
-            yield start + sentence.start_char
-
-
 def _blocks(text: str) -> Iterator[Range]:
-    """Ranges of whole sentences of at most `_BLOCK` characters that cover the text; a longer sentence is cut."""
+    """Ranges of whole default sentences, of at most `_BLOCK` characters, for spaCy; a longer sentence is cut."""
     cuts = [0, *_cuts(text), len(text)]
     start = 0
     while start < len(text):

@@ -251,10 +251,9 @@ class Breakpoint(SentenceChunker):
 
 
 def _match_ends(text: str, splitter: Splitter) -> bool:
-    if not isinstance(splitter, str) or not splitter.startswith("regex:"):
-        return False
-    pattern = splitter.removeprefix("regex:")
-    return any(match.end() == len(text) for match in re.finditer(pattern, text))
+    kind, _, pattern = str(splitter).partition(":")
+    matches = re.finditer(pattern, text) if kind == "regex" else ()
+    return any(match.end() == len(text) for match in matches)
 
 
 def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> Flags:

@@ -153,7 +153,9 @@ class _Packer:
         while self.waiting:
             unit = self.waiting.pop()
             size, header = self._with(unit)
-            begins = self._begins(unit)
+            begins = self.apart and bool(self.units) and unit.depth < self.units[0].depth
+            if 0 < unit.block.level <= self.opening:
+                begins = not self._is_bare
             if not begins and self._takes(unit, size):
                 self.units.append(unit)
                 self.size = size
@@ -177,12 +179,6 @@ class _Packer:
     @property
     def _is_bare(self) -> bool:
         return all(unit.block.leads for unit in self.units)
-
-    def _begins(self, unit: _Unit) -> bool:
-        """Whether the unit begins a chunk."""
-        if 0 < unit.block.level <= self.opening:
-            return not self._is_bare
-        return self.apart and bool(self.units) and unit.depth < self.units[0].depth
 
     def _with(self, unit: _Unit) -> tuple[int, Range | None]:
         """The chunk's approximate size with the unit, and the header it would repeat."""
