@@ -172,12 +172,13 @@ def _points(series: _Element, *names: str) -> dict[int, str]:
 
 def _shown(value: str, number_format: str | None) -> str:
     """A point as its format, which texts have not, shows it."""
-    numbers = needed("openpyxl.styles.numbers", "office", "read PPTX")
-    dates = needed("openpyxl.utils.datetime", "office", "read PPTX")
     if number_format is None:
         return value
-    is_date = numbers.is_date_format(number_format)
-    with suppress(ValueError):
-        number = float(value)
-        return formatted(dates.from_excel(number) if is_date else number, number_format)
+    is_date_format = needed("openpyxl.styles.numbers", "office", "read PPTX").is_date_format
+    from_excel = needed("openpyxl.utils.datetime", "office", "read PPTX").from_excel
+    with suppress(ValueError, OverflowError):
+        number: Any = float(value)
+        if is_date_format(number_format):
+            number = from_excel(number)
+        return formatted(number, number_format)
     return value
