@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain, takewhile
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -190,6 +189,13 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         text, spans = document.text[start:end], (Span(start, end),)
         return Chunk(document.id, index, spans, text, tokens, fingerprint=self.fingerprint or "")
 
+    def _embedded_text(self, place: int) -> str:
+        if place in self.special:
+            return self.special[place].embedded_text
+        number, _, start, end, _ = self.columns[:, place].tolist()
+        text: str = self.documents[number].text[start:end]
+        return text
+
     def document(self, document_id: str) -> Document | None:
         """The document of this id; None if there is none."""
         number = self.number_of.get(document_id)
@@ -231,7 +237,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     @property
     def texts(self) -> Sequence[str]:
         """Each chunk's context and text, as they are embedded."""
-        return LazySequence(attrgetter("embedded_text"), self)
+        return LazySequence(self._embedded_text, range(len(self)))
 
     @property
     def lexical_texts(self) -> Sequence[str]:

@@ -90,6 +90,13 @@ def _role(code_point: int) -> int:
     )
 
 
+def _code_points(text: str) -> CodePoints:
+    """The text as numbers: uint8 if ASCII, else uint32."""
+    if text.isascii():
+        return np.frombuffer(text.encode("ascii"), np.uint8)
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
+
+
 class _Once(Generic[T]):
     """`functools.cached_property` without the lock that all instances share before Python 3.12.
 
@@ -160,10 +167,7 @@ class TokenizedText:
 
     @_Once
     def code_points(self) -> CodePoints:
-        """The text as numbers: uint8 if ASCII, else uint32."""
-        if self.text.isascii():
-            return np.frombuffer(self.text.encode("ascii"), dtype=np.uint8)
-        return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), dtype=np.dtype("<u4"))
+        return _code_points(self.text)
 
     @_Once
     def flag_ends(self) -> Numbers:
@@ -281,7 +285,8 @@ class BytePairText(TokenizedText):
     def flags(self) -> bytearray:
         flags = np.ones(len(self.text) + 1, dtype=np.bool_)
         for begin in range(0, len(self.text), _BLOCK):
-            block = self.code_points[begin : begin + _BLOCK + 1]
+            # Not of the whole text, which other steps may not need: four bytes a character.
+            block = _code_points(self.text[begin : begin + _BLOCK + 1])
             inner = context_free_boundaries(self.counter.name, block)[1:-1]
             flags[begin + 1 : begin + 1 + len(inner)] = inner
         flags[self.parts] = True
