@@ -96,6 +96,10 @@ def _system(retriever: AnyRetriever, **arguments: Any) -> DeployedRetriever:
         )
 
     def filtered(where: Mapping[str, object]) -> DeployedRetriever:
+        dropped_by = dropping(retriever, ["filter"])
+        if dropped_by is not None:
+            name = type(dropped_by).__name__
+            raise OptionError(f"a question has a filter (where), and {name} takes none in a call")
         replaced = with_filter(retriever)
         if replaced is not None:
             raise OptionError(
