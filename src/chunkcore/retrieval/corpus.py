@@ -198,8 +198,12 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
     def document(self, document_id: str) -> Document | None:
         """The document of this id; None if there is none."""
-        number = self.number_of.get(document_id)
-        return None if number is None else self.documents[number]
+        return self.sources.get(document_id)
+
+    @cached_property
+    def sources(self) -> dict[str, Document]:
+        """The documents by id."""
+        return {document.id: document for document in self.documents}
 
     @property
     def token_counts(self) -> Numbers:

@@ -49,7 +49,6 @@ from chunkcore.retrieval.saved import Enough, OpenedFolder
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
-from chunkcore.text import Document
 from chunkcore.tokens import TokenCounter
 
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
@@ -192,10 +191,6 @@ class _Staged(PassageIndex):
     def _layout(self) -> UnitLayout:
         return UnitLayout.of(self.corpus)
 
-    @cached_property
-    def _documents(self) -> dict[str, Document]:
-        return {document.id: document for document in self.corpus.documents}
-
     def passages(
         self,
         queries: Sequence[str],
@@ -256,7 +251,7 @@ class _Staged(PassageIndex):
         for group in self._groups(units):
             parts = sorted([pieces[unit] for unit in group], key=lambda piece: piece.spans)
             best = max(worth[unit] for unit in group)
-            passages.append(passage_of(parts, best, self._documents))
+            passages.append(passage_of(parts, best, self.corpus.sources))
         return passages
 
     def _groups(self, units: Sequence[tuple[int, Retrieved]]) -> Iterable[list[int]]:

@@ -46,7 +46,7 @@ from chunkcore.retrieval.passages.windows import DenseWindows, LexicalWindows, m
 from chunkcore.retrieval.vectors import OTHER_QUESTIONS, TextVectors
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import Floats, Numbers, Scores
-from chunkcore.text import Document, text_of_spans
+from chunkcore.text import text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter
 
 KINDS = ("dense", "lexical")
@@ -172,7 +172,7 @@ class WindowIndex(PassageIndex):
         super().__init__(corpus)
         self.counter = options.counter
         self.units = Units(corpus, options.counter)
-        self.sources: dict[str, Document] = self.units.sources  # by id
+        self.sources = corpus.sources
         self._options = options
         self._vectors = vectors or TextVectors()
         self._shares = options.shares()

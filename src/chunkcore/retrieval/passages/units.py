@@ -85,7 +85,7 @@ class Units:
         counter: str = "cl100k_base",
     ) -> None:
         self.corpus = corpus
-        self.sources = {document.id: document for document in corpus.documents}
+        self.sources = corpus.sources
         numbers, extents = corpus.document_numbers, corpus.extents
         order = np.lexsort((extents[:, 0], numbers))
         numbers = numbers[order]
