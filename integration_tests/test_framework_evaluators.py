@@ -49,9 +49,8 @@ def test_langsmith_s_evaluators():
         run = Run(id=uuid.uuid4(), name="app", run_type="chain", start_time=now, trace_id=uuid.uuid4(), **said)
         example = Example(id=uuid.uuid4(), dataset_id=uuid.uuid4(), inputs=run.inputs, created_at=now)
         told = evaluator.evaluate_run(run, example)["results"]
-        assert [(each.key, each.score) for each in told] == [
-            (measure, values[place]) for measure, values in zip(MEASURES, expected, strict=True)
-        ]
+        pairs = zip(MEASURES, expected, strict=True)
+        assert [(each.key, each.score) for each in told] == [(measure, values[place]) for measure, values in pairs]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +58,7 @@ def test_langsmith_s_evaluators():
     [
         ({"question": "wine"}, {"documents": []}, "the benchmark has no question 'wine'"),
         ({"question": "espresso"}, {"documents": [{"text": "tea"}]}, "expected a document with page_content"),
+        ({"question": "espresso"}, {}, "expected 'documents' in the example, got nothing: did the app fail?"),
     ],
 )
 def test_langsmith_s_evaluators_tell_what_is_missing(inputs, outputs, message):

@@ -173,6 +173,10 @@ def langsmith_evaluator(
     scorer = QuestionScorer(benchmark, counter)
 
     def score_spans(inputs: Values, outputs: Values) -> Values:
+        for key, values in ((question_key, inputs), (documents_key, outputs)):
+            if key not in values:
+                listed = ", ".join(values) or "nothing"
+                raise DataError(f"expected {key!r} in the example, got {listed}: did the app fail?")
         question, documents = inputs[question_key], outputs[documents_key]
         hits = [hit_of(_as_document(document)) for document in documents]
         rows = zip(parsed, scorer.scores(question, hits, parsed), strict=True)
