@@ -79,7 +79,8 @@ class BenchmarkPlaces:
         sources = []
         with suppress(AttributeError, KeyError, TypeError, ValueError):  # of another program
             for place in hit.metadata[ALSO_IN]:
-                values = [value for key, value in place.items() if key not in PAGE_KEYS]
+                names_of_page = (*PAGE_KEYS, *NAMING_KEYS)
+                values = [value for key, value in place.items() if key not in names_of_page]
                 ends = sorted(value for value in values if isinstance(value, int))
                 stated = StatedPlace(read_spans(place.get(SPANS)) or (Span(*ends),))
                 page = NO_PAGE if PAGES in place else page_of(place)

@@ -348,8 +348,10 @@ class Chunker(ABC):
             value = getattr(self, option.name)
             if option.name in self.loaders:
                 value = self.loaders[option.name](value)
-            mark = getattr(value, "fingerprint", value)
-            options[option.name] = plain_option(option.name, mark)
+            mark = getattr(value, "fingerprint", None)
+            if not isinstance(mark, str):
+                mark = plain_option(option.name, value)
+            options[option.name] = mark
         return digest([self.name, options], 8)
 
 

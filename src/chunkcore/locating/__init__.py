@@ -429,6 +429,9 @@ class Locator:
             locator = Locator({name: page}, lenient=not hit.text)
             verdict = locator.locate(replace(hit, names=(name,), page=NO_PAGE))
             piece = verdict.piece
+            # Other programs say the page of a place that is one of the whole document.
+            if piece.match != "spans" and text_of_spans(source.text, hit.spans) == hit.text:
+                return None
             if piece.spans:
                 spans = shifted(piece.spans, mark.span.start)
                 return replace(verdict, piece=replace(piece, spans=spans))

@@ -217,6 +217,7 @@ class Docx(Packed):
         styles = {
             style.get(f"{_W}styleId", ""): style for style in _elements(members, "styles", "style")
         }
+        styles.pop("", None)  # else a style without an id would be that of all other text
         hidden = {name for name in styles if _hides(_with_bases(name, styles))}
         has_hidden = has_parts = False
         for name in filter(_PARTS.fullmatch, list(members)):
@@ -384,8 +385,8 @@ _MOST_SKIPPED = 63  # columns, as many as Word has
 def _unfold_tables(root: _Element) -> None:
     """Replace each table that holds others, as those of a layout do, by what its cells hold; fill up short rows."""
     for skipped in list(root.iter(f"{_W}gridBefore")):
-        row = skipped.getparent().getparent()
-        for _ in range(min(int(skipped.get(f"{_W}val", "0")), _MOST_SKIPPED)):
+        row, columns = skipped.getparent().getparent(), skipped.get(f"{_W}val", "")
+        for _ in range(min(int(columns) if columns.isdecimal() else 0, _MOST_SKIPPED)):
             row.insert(0, row.makeelement(f"{_W}tc"))
     for table in root.xpath("//w:tbl[.//w:tbl]", namespaces=_SPACES):
         for cell in list(table.iter(f"{_W}tc")):

@@ -160,7 +160,8 @@ def formatted(value: object, number_format: str) -> str:
         return str(value)
     if isinstance(value, float):
         value = float(f"{value:.15g}")  # as many digits as Excel has
-        value = int(value) if value.is_integer() else value
+        if value.is_integer() and abs(value) < 1e15:
+            value = int(value)
     if number_format == "General" or re.search(r"\[[<>=]", number_format):  # a condition
         return str(value)
     return _number(value, number_format)

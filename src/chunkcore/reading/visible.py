@@ -255,7 +255,7 @@ def with_right_places(document: Document) -> Document:
 def _between(document: Document, span: Span, *, shown: int) -> Span:
     """From the first piece that ends after the span's start to the last that starts before its end; or between two."""
     mark = source_of(document)
-    if mark is None:
+    if mark is None or not mark.data["pieces"]:
         return span
     pieces: Sequence[Sequence[int]] = mark.data["pieces"]
     here, there = shown, 1 - shown

@@ -6,6 +6,7 @@ import inspect
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from enum import Enum
 from typing import Any
@@ -87,7 +88,11 @@ _FLAT = {str, int, float, bool, type(None)}
 def own_copy(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
     """Metadata that may be changed. Nested values are rare, and a copy of them takes a hundred times as long."""
     copied = dict(metadata)
-    return copied if _FLAT.issuperset(map(type, metadata.values())) else deepcopy(copied)
+    for key, value in metadata.items():
+        if type(value) not in _FLAT:
+            with suppress(TypeError):  # of a lock or a connection there is no copy
+                copied[key] = deepcopy(value)
+    return copied
 
 
 def truth(

@@ -440,9 +440,12 @@ def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) ->
         text = documents[passage.document_id].text
         if "|" in passage.text:
             start = _bare_header(text, passage.spans[-1])
+        if start is None:
+            whole.append(passage)
+            continue
         others = [other for other in passages if other.document_id == passage.document_id]
         rows = [other.spans[0].start for other in others]
-        if start is None or any(end <= row and "\n\n" not in text[start:row] for row in rows):
+        if any(end <= row and "\n\n" not in text[start:row] for row in rows):
             whole.append(passage)
             continue
         kept = _before(passage, start, documents)

@@ -417,7 +417,8 @@ def names_in(text: str) -> list[str]:
             names.append(token[0])
             single.append(token[0])
     if _FEW * len(single) > len(tokens):
-        names = [name for name in names if name not in single]
+        common = set(single)
+        names = [name for name in names if name not in common]
     return list(dict.fromkeys(names))
 
 
