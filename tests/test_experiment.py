@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from chunkcore import Benchmark, Chunker, DataError, Document, OptionError, Retrieved, Run, Span, load_benchmark
 from chunkcore.chunkers import Contextual, get_chunker
-from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at
+from chunkcore.evaluation.measures import DEFAULT_DEPTHS, measures_at, retrieval_measures
 from chunkcore.evaluation.results import ModelPrices, Report, System
 from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.models.loading import CachedEmbedder
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
+from chunkcore.study.behind import limits_of
 from chunkcore.study.experiment import embedded_first, run_experiment, run_retriever
 
 from tests.fakes import FakeEmbedder, index_of
@@ -239,10 +240,10 @@ def test_passages_are_made_for_each_depth_and_budget_of_the_measures(benchmark: 
 
     scorer = Scorer(benchmark, counter="words")
     measures = ["Recall@2tok", "Recall@3", "Recall@4tok", "MRR", "Recall@min"]
-    options = {"measures": measures, "retrievers": [Whole()]}
-    (report,) = run_experiment(scorer, chunkers(SPECS[0]), FakeEmbedder(), **options)
+    (report,) = run_experiment(scorer, chunkers(SPECS[0]), FakeEmbedder(), measures=measures, retrievers=[Whole()])
     assert asked == [(None, 2, "words"), (3, None, "words"), (None, 4, "words")]  # k = min needs no more than 3
-    assert list(map(str, report.scores)) == ["Recall@2tok", "Recall@3", "Recall@4tok", "MRR", "Recall@min"]
+    assert list(map(str, report.scores)) == measures
+    assert list(limits_of(retrieval_measures(["Recall@min", "MRR"]), 7)) == [(7, None)]
     assert [report.mean(each) for each in report.scores] == pytest.approx([2 / 9, 0, 1 / 3, 0, 0])
     assert report.retrieved_tokens["2tok"].tolist() == [2, 2, 2]
     assert report.run is not None

@@ -77,6 +77,8 @@ def test_rows_of_an_existing_file_keep_their_place_and_other_keys(tmp_path: Path
     assert "nowhere" in kept.state(2)["problem"]
     assert all(word in kept.state(number)["problem"] for number, word in ((3, "got int"), (4, "pairs")))
     kept.mark(kept.add("New?"), [(0, 15, 24)])
+    with pytest.raises(DataError, match="there are 6 questions, and no number -1"):
+        kept.mark(-1, [])
     assert rows(tmp_path)[:5] == given_rows
     kept.mark(0, [(0, 27, 40)])
     evidence = {"document": "fox.txt", "start": 27, "end": 40, "text": "The fox eats."}

@@ -129,7 +129,8 @@ def test_join_pages_of_llamaindex():
     assert (joined.id, joined.text) == ("/x/tea.pdf", "Tea is hot.\nTea is\nTea is")
     assert joined.pages_of(Span(8, 15)) == (1, 2)
     parser = pytest.importorskip("chunkadapters.llamaindex").ChunkcoreNodeParser(TWO_WORDS)
-    assert starts_in(joined, "llamaindex", parser(pages)) == [0, 7, 12, 19]
+    third = schema.TextNode(text="Tea is", metadata=pages[1].metadata, start_char_idx=19, end_char_idx=25)
+    assert starts_in(joined, "llamaindex", [*parser(pages), third]) == [0, 7, 12, 19, 19]
 
 
 def test_join_pages_of_haystack():

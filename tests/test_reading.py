@@ -328,7 +328,8 @@ BOX = "<w:r><w:pict><w:txbxContent>" + paragraph("{}") + "</w:txbxContent></w:pi
 def test_what_a_docx_hides_and_what_its_converter_loses(tmp_path, body, text, notes):
     pytest.importorskip("markitdown")
     style = '<w:style w:type="paragraph" w:styleId="{}">{}</w:style>'
-    styles = style.format("Secret", "<w:rPr><w:vanish/></w:rPr>") + style.format("Based", '<w:basedOn w:val="Secret"/>')
+    styles = "".join(style.format(name, "<w:rPr><w:vanish/></w:rPr>") for name in ("", "Secret"))  # "" as if without
+    styles += style.format("Based", '<w:basedOn w:val="Secret"/>')
     file = write_docx(tmp_path / "a.docx", body + paragraph("End"), styles=word_xml(styles, "styles"))
     document, told = read_file(file)
     assert (" ".join(document.text.split()), told) == (f"{text} End", notes)

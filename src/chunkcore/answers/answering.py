@@ -164,7 +164,11 @@ def passages_of(
         assert isinstance(k, int)
         return tuple(_text(benchmark, piece) for piece in results[:k])
     budget = Budget(limit, counter)
-    texts = (budget.take(_text(benchmark, piece)) for piece in results)
+    texts = []
+    for piece in results:
+        texts.append(budget.take(_text(benchmark, piece)))
+        if budget.left == 0:
+            break
     return tuple(filter(None, texts))
 
 

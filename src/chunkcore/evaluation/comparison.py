@@ -142,6 +142,8 @@ class Comparison(Frame):
     def against(self) -> tuple[Difference, ...]:
         """Each other system's difference from the baseline, the best first."""
         names = [report.name for report in self.standing]
+        if self.baseline not in names:
+            return ()
         return tuple(self.between(name, self.baseline) for name in names if name != self.baseline)
 
     @cached_property
@@ -404,8 +406,8 @@ def _usual_measure(reports: Sequence[Report]) -> Measure:
     usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
     for measure in (*usual, *reports[0].scores):
         if all(measure in report.scores for report in reports):
-            break
-    return measure
+            return measure
+    return usual[0]
 
 
 def _check_reports(reports: Sequence[Report]) -> None:

@@ -152,7 +152,7 @@ class LabelledQuestions:
         that changes with the row.
         """
         with self._thread_lock:
-            row = self._rows[number]
+            row = self._row(number)
             evidence, problem = self._evidence(row)
             return {
                 "number": number,
@@ -209,13 +209,13 @@ class LabelledQuestions:
         white space separates, become one. With `without_evidence` and no spans, the documents do not answer
         the question.
 
-        Raises `StaleError`: the question's `version` is another one by now. Raises `DataError`: no such place, or it
-        cannot be saved. Nothing has changed then.
+        Raises `StaleError`: the question's `version` is another one by now. Raises `DataError`: no such question or
+        place, or it cannot be saved. Nothing has changed then.
         """
         with self._locked():
             if version is not None and version not in map(_version, self._rows[number:][:1]):
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
-            changed = dict(self._rows[number])
+            changed = dict(self._row(number))
             evidence = self._joined(spans)
             for key in _LABELS:
                 changed.pop(key, None)
@@ -234,6 +234,11 @@ class LabelledQuestions:
         if not 0 <= number < len(self.documents):
             raise DataError(f"there are {len(self.documents)} documents, and no number {number}")
         return self.documents[number]
+
+    def _row(self, number: int) -> JsonObject:
+        if not 0 <= number < len(self._rows):
+            raise DataError(f"there are {len(self._rows)} questions, and no number {number}")
+        return self._rows[number]
 
     def _joined(self, spans: Iterable[Place]) -> list[JsonObject]:
         """Disjoint evidence in order, as a row has it."""

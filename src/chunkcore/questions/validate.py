@@ -144,7 +144,8 @@ def _repeated(
     """The questions that were asked before: those in the same words, then those in nearly the same."""
     firsts: dict[str, tuple[str, Query]] = {}
     for place, query in zip(places, queries, strict=True):
-        earlier, first = firsts.setdefault(fold(query.text).text, (place, query))
+        words = fold(query.text).text or query.text
+        earlier, first = firsts.setdefault(words, (place, query))
         if first is not query:
             message = f"the same words as {first.id!r} at {earlier}"
             yield Finding("duplicate", place, query.id, message)

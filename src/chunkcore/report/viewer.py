@@ -221,7 +221,7 @@ def _answered(
         for piece in hits[:depth]:
             at = pieces.number_of(piece)
             listed = texts[piece.document_id] if piece.document_id in documents else ""
-            pieces.rows[at][3] = _unlike(piece, listed)
+            pieces.rows[at][3] = pieces.rows[at][3] or _unlike(piece, listed)
             how = MATCHES.index(piece.match)
             sure = round(100 * piece.certainty)
             rows.append([at, _rounded(piece.score), how, sure, _scored_parts(piece)])

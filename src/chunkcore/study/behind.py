@@ -84,7 +84,9 @@ def limits_of(
     most = max([1, *numbers, most_chunks or 0])
     limits: dict[Limit, list[Measure]] = {}
     for measure in sorted(scored, key=lambda measure: measure.k is None):
-        k = most if measure.k == "min" else measure.k or deepest
+        k = measure.k or deepest
+        if k == "min":
+            k = most
         limit: Limit = (k, None) if isinstance(k, int) else (None, budget_of(k))
         limits.setdefault(limit, []).append(measure)
     return limits
@@ -217,12 +219,15 @@ class Race:
 
     def is_behind(self, report: Report) -> bool:
         """Whether a system that was asked a part of the questions is surely behind the best."""
-        assert self._best is not None  # else it is asked everything at once
+        if self._best is None or self.measure not in report.scores:
+            return False
         best, scores = self._best.values(self.measure), report.values(self.measure)
         clusters = shared_documents(question_documents(self.benchmark).values(), self.by)
         return surely_below(scores - best, clusters)
 
     def add(self, report: Report) -> None:
         """Take a system that was asked everything: the next are compared with the best of them."""
+        if self.measure not in report.scores:
+            return
         if self._best is None or report.mean(self.measure) > self._best.mean(self.measure):
             self._best = report

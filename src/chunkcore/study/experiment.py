@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from itertools import product
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -241,7 +242,8 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     """The models by name, measured."""
     if isinstance(embedder, str) or not isinstance(embedder, Sequence):
         embedder = [embedder]
-    return _by_name([Meter(cached_embedder(model)) for model in embedder], "embedder")
+    models = _by_name(embedder, "embedder", lambda model: str(getattr(model, "name", model)))
+    return {name: Meter(cached_embedder(model)) for name, model in models.items()}
 
 
 def _methods(
@@ -250,7 +252,7 @@ def _methods(
     """The methods by name. Raises `OptionError`: that cannot stand behind them."""
     if isinstance(retrievers, str):
         retrievers = [retrievers]
-    methods = _by_name(map(get_retriever, retrievers), "retriever")
+    methods = _by_name(map(get_retriever, retrievers), "retriever", attrgetter("name"))
     if behind not in STAGES:
         expected = ", ".join(map(repr, STAGES))
         raise OptionError(f"behind is one of {expected}; got {echo(behind)}")
@@ -261,10 +263,12 @@ def _methods(
     return methods
 
 
-def _by_name(values: Iterable[_Named], noun: str, name_of: str = "name") -> dict[str, _Named]:
+def _by_name(
+    values: Iterable[_Named], noun: str, name_of: Callable[[_Named], str]
+) -> dict[str, _Named]:
     named = {}
     for value in values:
-        name = getattr(value, name_of)
+        name = name_of(value)
         if name in named:
             raise OptionError(f"the {noun} {name} is given twice: give each once")
         named[name] = value
@@ -278,7 +282,7 @@ def _chunkers(chunkers: Chunkers) -> dict[str, Chunker]:
         return {name: get_chunker(chunker) for name, chunker in chunkers.items()}
     if isinstance(chunkers, str | Chunker):
         chunkers = [chunkers]
-    return _by_name(map(get_chunker, chunkers), "chunker", "label")
+    return _by_name(map(get_chunker, chunkers), "chunker", attrgetter("label"))
 
 
 class _Bench:

@@ -154,6 +154,8 @@ class EvidenceFinder:
         if document_id in self._unread:
             reason = f"its document {document_id!r} was not read: it {self._unread[document_id]}"
             raise EvidenceError(reason, "not-found")
+        if document_id in self._documents:
+            return [self._documents[document_id]]
         groups = self._names.groups([document_id])
         if not groups:
             count = counted(len(self._documents), "document")
@@ -164,6 +166,15 @@ class EvidenceFinder:
     @cached_property
     def _names(self) -> DocumentNames:
         return DocumentNames(self._documents)
+
+    def _note(self, chosen: Sequence[Document]) -> str:
+        """Why a missing excerpt may be missing: a document was not read, or the excerpt has a slip."""
+        if self._unread and len(chosen) > 1:
+            name, reason = next(iter(self._unread.items()))
+            others = len(self._unread) - 1
+            more = f", and {others:,} more were not" if others else ""
+            return f"; {name!r} was not read, as it {reason}{more}"
+        return ": chunkcore questions check --fix may correct it"
 
     def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any = None) -> Evidence:
         if not text.strip():
@@ -177,8 +188,7 @@ class EvidenceFinder:
         if len(chosen) == 1:
             where = f"in {chosen[0].id!r}"
         if not places:
-            advice = "chunkcore questions check --fix may correct it"
-            raise EvidenceError(f"{about} is not found {where}: {advice}", "not-found")
+            raise EvidenceError(f"{about} is not found {where}{self._note(chosen)}", "not-found")
         if occurrence is None and count > 1:
             named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
             named += ["..."] * (count > _NAMED)
@@ -264,7 +274,7 @@ def document_name(name: Any) -> str:
     """
     if isinstance(name, str):
         return name
-    if not isinstance(name, Integral):  # NumPy's, too
+    if isinstance(name, bool) or not isinstance(name, Integral):  # NumPy's, too
         raise EvidenceError(
             f"documents and questions are named with a string or a whole number, got {echo(name)}"
         )
