@@ -477,11 +477,14 @@ def holds_all(
 ) -> bool:
     """Whether the pieces hold all text of some places, but for white space."""
     for place in places:
-        left = list(documents[place.document_id].text)
+        text = documents[place.document_id].text
+        outside = np.ones(len(text), bool)
         for piece in pieces:
             if piece.document_id == place.document_id:
                 for span in piece.spans:
-                    left[span.start : span.end] = " " * len(span)
-        if any("".join(left[span.start : span.end]).strip() for span in place.spans):
-            return False
+                    outside[span.start : span.end] = False
+        for span in place.spans:
+            left = np.flatnonzero(outside[span.start : span.end]) + span.start
+            if not all(text[number].isspace() for number in left.tolist()):
+                return False
     return True
