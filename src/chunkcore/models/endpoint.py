@@ -553,9 +553,12 @@ def reply_of(text: object, *sources: Any) -> Reply:
     counts = [*_values(sources, _USAGE), *sources]
     refusals = (value for value in _values(sources, ["refusal"]) if isinstance(value, str))
     refusal = next(refusals, "")
+    finish = _finish(sources)
+    if refusal:
+        finish = "refusal"
     return Reply(
         text=str(text) or refusal,
-        finish="refusal" if refusal else _finish(sources),
+        finish=finish,
         input_tokens=_first_number(counts, _INPUT),
         output_tokens=_first_number(counts, _OUTPUT),
     )

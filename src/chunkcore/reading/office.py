@@ -386,7 +386,8 @@ def _unfold_tables(root: _Element) -> None:
     """Replace each table that holds others, as those of a layout do, by what its cells hold; fill up short rows."""
     for skipped in list(root.iter(f"{_W}gridBefore")):
         row, columns = skipped.getparent().getparent(), skipped.get(f"{_W}val", "")
-        for _ in range(min(int(columns) if columns.isdecimal() else 0, _MOST_SKIPPED)):
+        count = int(columns) if columns.isdecimal() else 0
+        for _ in range(min(count, _MOST_SKIPPED)):
             row.insert(0, row.makeelement(f"{_W}tc"))
     for table in root.xpath("//w:tbl[.//w:tbl]", namespaces=_SPACES):
         for cell in list(table.iter(f"{_W}tc")):
