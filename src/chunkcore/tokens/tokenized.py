@@ -148,9 +148,10 @@ class TokenizedText:
         return bytearray(flags)
 
     @_Once
-    def edges(self) -> Numbers:
+    def edges(self) -> NDArray[np.unsignedinteger]:
         """The places of the context-free boundaries."""
-        return np.flatnonzero(np.frombuffer(self.flags, dtype=np.bool_))
+        places = np.flatnonzero(np.frombuffer(self.flags, dtype=np.bool_))
+        return places.astype(np.min_scalar_type(len(self.text)))
 
     @_Once
     def boundaries(self) -> Numbers:
@@ -212,8 +213,9 @@ class TokenizedText:
         first, last = pieces.T.copy()
         heads = (~is_boundary[starts]).nonzero()[0]
         tails = (~is_boundary[ends]).nonzero()[0]
-        first[heads] = self.edges[self.edges.searchsorted(starts[heads])]
-        last[tails] = self.edges[self.edges.searchsorted(ends[tails]) - 1]
+        kind = self.edges.dtype  # of another one, all edges would be copied
+        first[heads] = self.edges[self.edges.searchsorted(starts[heads].astype(kind))]
+        last[tails] = self.edges[self.edges.searchsorted(ends[tails].astype(kind)) - 1]
         is_apart = first > last
         first[is_apart] = last[is_apart] = ends[is_apart]
         tails = tails[~is_apart[tails]]
