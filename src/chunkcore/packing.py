@@ -12,7 +12,6 @@ from typing import Any, cast
 import numpy as np
 import regex
 
-from chunkcore.columns import LazySequence
 from chunkcore.spans import Numbers, Range, Ranges, as_table
 from chunkcore.spans import trim as trim
 from chunkcore.tokens import TokenizedText
@@ -28,6 +27,7 @@ _UNSPACED = re.compile(
     "\ua9e0-\ua9ff\uaa60-\uaa7f]+"
 )
 _LONGEST_WORD = 40  # characters
+_NEAR = 40  # characters
 GRAPHEME = regex.compile(r"\X")
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
 _LOOK_BACK = 32  # characters
@@ -233,11 +233,12 @@ def split_to_maximum(
     start, end = kept(start, end)
     parts = []
     while start < end:
+        place = int(source.boundaries.searchsorted(start))
         # A range that is far too long is not recounted for each part cut off.
-        if end <= _reach(source, start, 8 * maximum + 64) and fits(end):
+        if end <= _begin_of(source, place + 8 * maximum + 64) and fits(end):
             parts.append((start, end))
             break
-        limit = min(end, max(start + 1, _reach(source, start, maximum + 1)))
+        limit = min(end, max(start + 1, _begin_of(source, place + maximum + 1)))
         lasts = (_last_that_fits(cuts, fits) for cuts in _cuts(source, start, end, limit))
         cut = next((last for last in lasts if last is not None), start + 1)
         parts.append(kept(start, cut))
@@ -305,19 +306,20 @@ def split_ranges_to_maximum(
     return as_table(parts)
 
 
-def _reach(source: TokenizedText, start: int, tokens: int) -> int:
-    """The place `tokens` tokens after `start` in the text's own tokenization."""
-    place = int(np.searchsorted(source.boundaries, start)) + tokens
-    return int(source.boundaries[place]) if place < len(source.boundaries) else len(source.text)
+def _begin_of(source: TokenizedText, token: int) -> int:
+    """Where a token of the text's own tokenization begins."""
+    return int(source.boundaries[token]) if token < len(source.boundaries) else len(source.text)
 
 
 def _cuts(source: TokenizedText, start: int, end: int, limit: int) -> Iterator[Sequence[int]]:
     """Where a part may end, best kind first: lines, words, words of scripts without spaces, graphemes, code points."""
     text = source.text
-    gaps = list(_SPACE.finditer(text, start + 1, limit))
     if _LINE_END.search(text, start + 1, limit):
+        gaps = _SPACE.finditer(text, start + 1, limit)
         yield [gap.start() for gap in gaps if _LINE_END.search(gap[0])]
-    yield LazySequence(_word_end, gaps)
+    for begin in (limit - _NEAR, 0):  # nearly always one near the limit fits
+        gaps = _SPACE.finditer(text, max(start + 1, begin), limit)
+        yield [_word_end(gap) for gap in gaps]
     yield word_ends(text, start, limit, end)
     graphemes = list(_grapheme_ends(source, start, end, limit))
     yield graphemes

@@ -147,13 +147,13 @@ _OTHER_ENDS = (
     (  # a space in Thai or Lao
         (b"\xe0\xb8", b"\xe0\xb9", b"\xe0\xba", b"\xe0\xbb"),
         re.compile(
-            r"(?<=[\u0e01-\u0e45\u0e47-\u0e5b])(?=[ \u3000]+[\u0e01-\u0e45\u0e47-\u0e5b])(?<![ \u3000])"
-            r"|(?<=[\u0e81-\u0ec4\u0ec8-\u0edf])(?=[ \u3000]+[\u0e81-\u0ec4\u0edc-\u0edf])"
+            r"[\u0e01-\u0e45\u0e47-\u0e5b](?=[ \u3000]+[\u0e01-\u0e45\u0e47-\u0e5b])"
+            r"|[\u0e81-\u0ec4\u0ec8-\u0edf](?=[ \u3000]+[\u0e81-\u0ec4\u0edc-\u0edf])"
         ),
     ),
     (  # a question or exclamation mark of ASCII between Chinese or Japanese signs
         (b"\xe3", b"\xe4", b"\xe5", b"\xe6", b"\xe7", b"\xe8", b"\xe9"),
-        re.compile(rf"[!?]+(?<=[{_CJK}][!?])(?=[{_CJK}])(?![{_JAPANESE_GOES_ON}])"),
+        re.compile(rf"[!?](?<=[{_CJK}][!?])(?=[{_CJK}])(?![{_JAPANESE_GOES_ON}])"),
     ),
     (  # a Greek question mark that is written as a semicolon
         (b"\xce",),
@@ -514,16 +514,17 @@ _CHAPTER = re.compile(
     rf"(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)\.", re.IGNORECASE
 )
 _ORG = re.compile(r"\*{1,6} +[^\s*]")
-_ORG_FILE = re.compile(r"^(?:#\+[A-Za-z]+(?:_\w+)?:|:PROPERTIES:|\*\* TODO )", re.MULTILINE)
+# Here and below lines begin with the sign before them, and texts with one more: for "^", `re` tries every place.
+_ORG_FILE = re.compile(r"\n(?:#\+[A-Za-z]+(?:_\w+)?:|:PROPERTIES:|\*\* TODO )")
 # What begins the answer below a question.
 _ANSWER = re.compile(
     r"(?:A|R|Answer|Antwort|Réponse|Respuesta|Risposta|Ответ|О|答|回答) ?\d{0,3}[.:：]"
 )
 # A fenced block, or, of Markdown and of HTML, the level and the title.
 _MARKED_HEADING = re.compile(
-    r"^ {0,3}(?:```|~~~).*?(?:^ {0,3}(?:```|~~~)|\Z)"
-    r"|^ {0,3}(#{1,6})[ \t]+([^\n]{1,300})|<h([1-6])\b[^<>]{0,300}>(.{1,300}?)</h[1-6]>",
-    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+    r"\n {0,3}(?:```|~~~).*?(?:\n {0,3}(?:```|~~~)|\Z)"
+    r"|\n {0,3}(#{1,6})[ \t]+([^\n]{1,300})|<h([1-6])\b[^<>]{0,300}>(.{1,300}?)</h[1-6]>",
+    re.DOTALL | re.IGNORECASE,
 )
 
 
@@ -542,12 +543,13 @@ def marked_headings(text: str) -> Iterator[Heading]:
     >>> list(marked_headings("```sh\n# make\n```\n## Use"))
     [Heading(start=17, end=23, level=2, title='Use')]
     """
-    for match in _MARKED_HEADING.finditer(text):
+    for match in _MARKED_HEADING.finditer(f"\n{text}"):
         marks, markdown, level, html = match.groups()
+        start, end = match.span()
         if marks:
-            yield Heading(*match.span(), len(marks), markdown)
+            yield Heading(start, end - 1, len(marks), markdown)
         elif level:
-            yield Heading(*match.span(), int(level), html)
+            yield Heading(start - 1, end - 1, int(level), html)
 
 
 @lru_cache(maxsize=1)  # asked for twice of a text: for sentences, and for what stays whole
@@ -610,16 +612,14 @@ def _are_records(lines: Sequence[str]) -> bool:
 
 # Where tables, formulas and code of wikis, AsciiDoc, LaTeX and Org begin and end, and cards and entries of calendars.
 _PART_MARK = re.compile(
-    r"^[ \t]*(\{\||\|\}|\{\{(?=[^{}\n]*$)|\}\}|\|={3,}|-{4,}(?=\s)|#\+(?:begin|end)_\w+"
+    r"\n[ \t]*(\{\||\|\}|\{\{(?=[^{}\n]*$)|\}\}|\|={3,}|-{4,}(?=\s)|#\+(?:begin|end)_\w+"
     r"|(?:begin|end):v(?:card|event|todo|journal)\b|\\(?:begin|end)"
     r"\{(?:table|figure|tabular|equation|align|gather|eqnarray|verbatim|lstlisting|algorithm)[*\w]*\})",
     re.MULTILINE | re.IGNORECASE,
 )
 # Rows between bars, and a table below a rule of "=".
-_TABLE = re.compile(
-    r"^(?:(?:[ \t]*(?:\||\+[-=])[^\n]*(?:\n|\Z)){3,}|=+(?: +=+)+[ \t\r]*\n(?:[^\r\n][^\n]*(?:\n|\Z))+)",
-    re.MULTILINE,
-)
+_ROW = r"[ \t]*(?:\||\+[-=])[^\n]*"
+_TABLE = re.compile(rf"\n(?:{_ROW}(?:\n{_ROW}){{2,}}|=+(?: +=+)+[ \t\r]*(?:\n[^\r\n][^\n]*)+)")
 # What each of them has.
 _TABLE_SIGNS = ("|", "==")
 _PART_SIGNS = ("{|", "{{", "|==", "----", "#+", "\\begin", "BEGIN:V")
@@ -635,7 +635,8 @@ def whole_parts(text: str) -> list[Range]:
     """
     parts: list[Range] = []
     if _has_any(text, _TABLE_SIGNS):
-        parts += [table.span() for table in _TABLE.finditer(text)]
+        tables = _TABLE.finditer(f"\n{text}")
+        parts += [(table.start(), table.end() - 1) for table in tables]
     if _has_any(text, _PART_SIGNS):  # as few texts
         parts = sorted([*parts, *_marked_parts(text)])
     return parts
@@ -644,12 +645,12 @@ def whole_parts(text: str) -> list[Range]:
 def _marked_parts(text: str) -> Iterator[Range]:
     opening = closing = ""
     start = 0
-    for mark in _PART_MARK.finditer(text):
+    for mark in _PART_MARK.finditer(f"\n{text}"):
         sign = mark[1].lower()
         if closing and mark.start() - start > _LONGEST_PART:  # it was never closed
             closing = ""
         if sign == closing:
-            yield start, mark.end()
+            yield start, mark.end() - 1
             closing = ""
         elif sign == opening or not (closing or _opens_nothing(text, sign, mark.start())):
             opening, start = sign, mark.start()
@@ -675,7 +676,7 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
     [0]
     """
     numbers: list[int] = []
-    is_org_file = _ORG_FILE.search(text) is not None
+    is_org_file = _ORG_FILE.search(f"\n{text}") is not None
     starts, ends = sentences.T.tolist()
     for number, before, line, after in _short_lines(text, sentences):
         start, following = starts[number], starts[number + 1]

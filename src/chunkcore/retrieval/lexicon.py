@@ -32,14 +32,17 @@ _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}ー\p{Hangul}\p{Thai}\p{Lao}\p{Khme
 _UNSEEN_JOINTS = "\u00ad\u200c\u2060\ufeff"
 _LETTERS = rf"\p{{L}}\p{{M}}\p{{N}}_{_UNSEEN_JOINTS}"
 _RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[{_LETTERS}]--[{_UNSPACED}]]+")
-_ASCII = re.compile(r"\w+", re.ASCII)
+# Of each sign of ASCII the letter in lower case, the digit or the underscore, else a space.
+_ASCII = re.sub(r"\W", " ", "".join(map(chr, range(256))).lower(), flags=re.ASCII).encode()
 _SPACED = regex.compile(rf"[{_LETTERS}]+")
+# May be a sign of such a script: none of Europe, the Near East or India, and no punctuation.
+_MAY_BE_UNSPACED = re.compile("[^\x00-\u0dff\u1e00-\u2e7f]")
 HAS_UNSPACED = regex.compile(rf"[{_UNSPACED}]")  # a sign of such a script
 _JOINTS = re.compile(f"[_{_UNSEEN_JOINTS}]+")
 _JOINTS_TO_DROP = re.compile(f"[{_UNSEEN_JOINTS}]+")
 _JOINTS_IN_UNSPACED = regex.compile(rf"(?<=[{_UNSPACED}])[{_UNSEEN_JOINTS}]+(?=[{_UNSPACED}])")
 # What does not make another word: Arabic tatweel and vowel marks, Hebrew points, joiners and marks of direction.
-_IGNORED = regex.compile(
+_IGNORED = re.compile(
     "[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u034f\u061c\u200d-\u200f\u2061-\u2064\ufe00-\ufe0f]+"
 )
@@ -87,13 +90,15 @@ def words(text: str) -> list[str]:
 def _words(text: str) -> tuple[list[str], list[str]]:
     """The text's words, and the single characters of its pairs of characters."""
     if text.isascii():
-        runs = _ASCII.findall(text.lower())
+        runs = text.encode().translate(_ASCII).decode().split()  # in 0.4 of the time of a pattern
         return (_with_parts(runs) if "_" in text else runs), []
     folded = unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text))
     folded = _IGNORED.sub("", folded).casefold()
     folded = folded.replace("i\u0307", "i").replace("ı", "i")  # Turkish: IŞIK is ışık
-    if not HAS_UNSPACED.search(folded):
-        return _with_parts(_SPACED.findall(folded)), []
+    is_unspaced = _MAY_BE_UNSPACED.search(folded) and HAS_UNSPACED.search(folded)
+    if not is_unspaced:
+        runs = _SPACED.findall(folded)
+        return (_with_parts(runs) if _JOINTS.search(folded) else runs), []
     pieces: list[str] = []
     singles: list[str] = []
     for match in _RUN.finditer(_JOINTS_IN_UNSPACED.sub("", folded)):

@@ -263,6 +263,7 @@ class LexicalWindows:
         self.form = form
         self._units = units
         self._size = len(units)
+        self._headings = Headings(units, form)  # first: it copies each text
         self._postings = units.corpus.postings(form).selected(units.order)
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
 
@@ -277,8 +278,6 @@ class LexicalWindows:
             scales.append(_Scale(width, start, end, norms.astype(real)))
         self._windows = _Windows(units, scales)
         self._names = Names(list(map(name_of, units.given)), form)
-
-        self._headings = Headings(units, form)
 
     def scores(self, question: str) -> Scores:
         """Each unit's score; all units of a document or a section that the question names gain up to the best one's."""
