@@ -143,6 +143,7 @@ def test_right_answers_come_from_the_queries():
     assert report.values("SquadF1@3").tolist() == pytest.approx([1, 2 / 3, math.nan, 1, math.nan, 0], nan_ok=True)
     assert report.unanswered == ("q5",)
     assert report.scores.keys() == {get_measure("SquadF1", 3)}
+    assert report.documents == tuple(each.evidence[0].document_id for each in asked.queries)  # `compare` resamples them
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from chunkcore.evaluation.answer_measures import (
     JudgedMeasure,
     WordMeasure,
 )
-from chunkcore.evaluation.benchmarks import Benchmark, Query
+from chunkcore.evaluation.benchmarks import Benchmark, Query, question_documents
 from chunkcore.evaluation.measures import Depth, budget_of, known_measures, measures
 from chunkcore.evaluation.results import Report
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
@@ -240,6 +240,7 @@ def score_answers(
         },
         unanswered=tuple(unanswered),
         documents_digest=benchmark.documents_digest,
+        documents=tuple(question_documents(benchmark).values()),
     )
 
 
