@@ -66,7 +66,8 @@ def test_a_clear_winner_is_to_be_used() -> None:
 def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_reason() -> None:
     def two(read: int) -> Advice:
         first = report("a", TENTHS, measure=BUDGET, tokens=1000, read=read)
-        return advise(first, report("b", TENTHS - BEHIND, measure=BUDGET, tokens=1000), measure=BUDGET)
+        unknown = replace(report("yours", TENTHS - BEHIND / 2, measure=BUDGET, tokens=1000), cost=None)
+        return advise(first, unknown, report("b", TENTHS - BEHIND, measure=BUDGET, tokens=1000), measure=BUDGET)
 
     dear, alike = two(180), two(100)
     assert dear.use == "b"

@@ -23,7 +23,7 @@ from chunkcore.evaluation.comparison import (
 )
 from chunkcore.evaluation.measures import Depth, budget_of, describe_depth, get_measure
 from chunkcore.evaluation.resampling import mean_std
-from chunkcore.evaluation.results import Report, System
+from chunkcore.evaluation.results import Cost, Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
 from chunkcore.report.tables import Table, model_tokens, numbers, texts, whole_percent
@@ -249,9 +249,10 @@ class _Choice:
         self._means = {report.name: report.mean(self.measure) for report in page.reports}
         self._lowest, self._amounts, self._costs = _costs(page)
         self._near = self._within_margin(names)
-        least = min(self._costs[name] for name in self._near)
-        dear = {name for name in self._near if self._costs[name] > _ALIKE * least}
-        self.use = next(name for name in self._near if name not in dear)
+        # NaN is unknown: no system is chosen for a cost that is not known, and none is cheaper than it.
+        most = _ALIKE * min(self._costs[name] for name in self._near)
+        cheap = (name for name in self._near if self._costs[name] <= most)
+        self.use = next(cheap, self._near[0])
         others = [name for name in names if name != self.use]
         self._gaps = {name: self.comparison.between(self.use, name) for name in others}
         self._tied = [name for name in others if not self._gaps[name].likely]
@@ -395,16 +396,13 @@ def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:
         tokens = {report.name: report.mean_tokens(k) for report in page.reports}
         if all(map(math.isfinite, tokens.values())):
             return "fewest retrieved tokens", "{0:,.0f} a question, others up to {1:,.0f}", tokens
-    prices, ratios = {}, {}
-    for report in page.reports:
-        cost = report.cost
-        prices[report.name] = math.nan if cost is None else cost.money_per_million
-        ratios[report.name] = math.nan if cost is None else model_tokens(cost)
+    costs = {report.name: report.cost or Cost() for report in page.reports}
+    prices = {name: cost.money_per_million for name, cost in costs.items()}
     noun = "lowest cost to index"
     if any(price > 0 for price in prices.values()):
         return noun, "{0:.3g} for a million tokens, others up to {1:.3g}", prices
     shown = "models read {0:.1f} times the documents' tokens, others up to {1:.1f} times"
-    return noun, shown, ratios
+    return noun, shown, {name: model_tokens(cost) for name, cost in costs.items()}
 
 
 def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
