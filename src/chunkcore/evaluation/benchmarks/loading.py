@@ -6,6 +6,8 @@ Offsets are verified, excerpts are searched, nothing is guessed.
 from __future__ import annotations
 
 import ast
+import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
@@ -377,11 +379,13 @@ _EVIDENCE = (
 def understood(row: QuestionRow, documents: Collection[str] = ()) -> QuestionRow:
     """The row with what other formats call otherwise under our names; keys of ours are never replaced.
 
-    A name of a document counts if one of `documents` has that id. Evidence may be a list that JSON or Python wrote.
+    A name of a document counts if one of `documents` has that id. A table's cell may hold a list or an object that JSON
+    or Python wrote, or NaN for nothing.
 
     >>> understood({"query": "Hot?", "contexts": "['Tea is hot.']"})["evidence"]
     ['Tea is hot.']
     """
+    row = {key: _value(key, value) for key, value in row.items()}
     renamed = {}
 
     def first(keys: Iterable[str], fits: Callable[[Any], bool]) -> Any:
@@ -394,13 +398,27 @@ def understood(row: QuestionRow, documents: Collection[str] = ()) -> QuestionRow
             _DOCUMENT.split(), lambda name: isinstance(name, str) and name in documents
         )
     if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
-        evidence = first(_EVIDENCE.split(), bool)
-        if isinstance(evidence, str) and evidence.lstrip().startswith("["):
-            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-                # A list of strings is the same in JSON.
-                evidence = ast.literal_eval(evidence.strip())
-        renamed["evidence"] = evidence
+        renamed["evidence"] = first(_EVIDENCE.split(), bool)
     return {**row, **{key: value for key, value in renamed.items() if value is not None}}
+
+
+# The beginning of a list of texts or pairs, or of an object; not of [3, 5].
+_WRITTEN = re.compile(r"\s*[\[{]\s*[\"'\[{\]}]")
+_LISTED = {*_EVIDENCE.split(), "evidence", "spans", "where", "answers"}
+
+
+def _value(key: str, value: Any) -> Any:
+    """What a cell of a table says."""
+    if not isinstance(value, str):
+        is_nothing = isinstance(value, float) and value != value
+        return None if is_nothing else value
+    if key == "without_evidence":
+        return value.casefold() == "true" or None
+    if key in _LISTED and _WRITTEN.match(value):
+        for read in (json.loads, ast.literal_eval):
+            with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
+                return read(value.strip())
+    return value
 
 
 def entries_of(row: QuestionRow) -> list[Any]:
