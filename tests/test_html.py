@@ -267,7 +267,7 @@ def test_what_a_page_hides_is_no_word_and_entities_are_what_they_mean() -> None:
     [
         ("<h2 hidden>no</h2>Tea", "Tea"),
         ("<dialog>no</dialog>Tea<dialog open>hot</dialog>", "Tea hot"),
-        ("<p xmlns='http://www.w3.org/1999/xhtml'><script src='x'/>Tea", "Tea"),
+        ("<p xmlns='http://www.w3.org/1999/xhtml'><script src='x'/>Tea<br/><b hidden=''/>hot", "Tea hot"),
         ("a<div style='color: red; DISPLAY : none'><div>no</div>no</div>b", "a b"),
         ("a<p style='visibility:hidden'>no</p>b<p class=hidden>c<p role=tabpanel hidden>d</p>", "a b c d"),
         ("<ruby>茶<rp>(</rp><rt>cha</rt><rp>)</rp></ruby>", "茶 cha"),
@@ -349,7 +349,7 @@ PAGES = {
     ),
     "blocks of other names": ("<aside>Tea</aside><select><option>S<option>M", "Tea\n\nS\n\nM"),
     "blocks by style": ("<b style='display: block'>Tea</b><b style='display:block'>hot</b>", "Tea\n\nhot"),
-    "XHTML": ("<div xmlns='http://www.w3.org/1999/xhtml'><script src='x'/>Tea</div>", "Tea"),
+    "XHTML": ("<div xmlns='http://www.w3.org/1999/xhtml'><script/>T<i epub:type='pagebreak'/>ea</div>", "Tea"),
     "labels": ("<p>Of<svg><title>hot</title><text>tea</text></svg>now", "Ofhot tea now"),
     "blank lines": ("<p>Tea&nbsp;<p>&nbsp;<p>hot", "Tea\n\nhot"),
     "shown to none": (

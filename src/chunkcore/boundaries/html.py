@@ -53,15 +53,15 @@ _UNREAD_CLASS = re.compile(r"(?<![\w-])(?:katex-html|headerlink|mw-editsection)(
 _LINE_NUMBERS = re.compile(r"(?<![\w-])(?:linenos?|rouge-gutter|hljs-ln-numbers)(?![\w-])")
 _ON_CLICK = re.compile("tabpanel|footnote|endnote|rearnote")
 _VOID = words("area base br col embed hr img input link wbr")
+# Tags of XHTML that close their elements at once, as HTML does not: but where HTML ends them at the next one.
+_CLOSED = re.compile(
+    rf"<(?!(?:{'|'.join(sorted(_VOID))}|td|th|li|p)\b)([a-z][^<>]*)/>", re.IGNORECASE
+)
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
 _TITLE = 50  # nodes of a heading read for its title
 _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
 _XHTML = re.compile(r"<\?xml|xmlns=.http://www\.w3\.org/1999/xhtml")
-# Elements that XHTML closes at once, and HTML never.
-_CLOSED = re.compile(
-    rf"<(?:title|textarea|select|{'|'.join(sorted(UNSEEN))})(?:\s[^<>]*)?/>", re.IGNORECASE
-)
 _FORMATTING = re.compile(
     r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>", re.IGNORECASE
 )
@@ -431,7 +431,7 @@ def parse_html(text: str, *, places: bool = True) -> Any:
     """
     justhtml = needed("justhtml", "structure", "read HTML")
     if _XHTML.search(text, 0, 1000):
-        text = _CLOSED.sub(lambda match: " " * len(match[0]), text)
+        text = _CLOSED.sub(lambda match: f"<!{' ' * len(match[1])}>", text)
     # justhtml raises an error for non-ASCII digits in a character reference; HTML ignores them.
     readable = _NUMBER.sub(lambda match: _OTHER.sub("\ufffd", match[0]), _without_excess(text))
     return justhtml.JustHTML(
