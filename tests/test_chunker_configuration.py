@@ -86,7 +86,7 @@ WRONG = {
     "breakpoint:threshold=distance,amount=2.1": "amount is at least 0 and at most 2, got 2.1",
     "breakpoint:minimum=9,size=8": r"minimum is at least 0 and at most size \(8\), got 9",
     "breakpoint:splitter=regex:(": "is no regular expression",
-    'kamradt:embedder=" "': "embedder is the name of a model",
+    'kamradt:embedder=" "': "the embedder ' ' names no model",
     "kamradt_modified:piece_size=301": r"at most size \(200\), got 301",
     "kamradt_modified:goal=median": "goal is one of 'maximum', 'mean'",
     "dual_semantic:d=0": "d is at least 1, got 0",

@@ -15,11 +15,11 @@ import numpy as np
 from chunkcore.boundaries.sentences import Splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, Draft, chunkers
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
-from chunkcore.chunkers.semantic import Floats, SentenceChunker, check_embedder, neighbour_distances
+from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, embedder_name, get_embedder
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, pack, split_ranges_to_maximum
 from chunkcore.spans import Flags, Numbers, Ranges
@@ -330,7 +330,7 @@ class ClusterSemantic(Chunker):
     bounds: ClassVar[Bounds] = {"piece_size": (1, "size"), "minimum": (0, "size")}
 
     def validate(self) -> None:
-        check_embedder(self.embedder)
+        embedder_name(self.embedder)
         if self.mean is not None and not -1 <= self.mean <= 1:
             raise OptionError(f"mean is -1 to 1, or null for that of each text; got {self.mean}")
         _ = self._splitter  # which checks the separators

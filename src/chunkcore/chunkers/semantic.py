@@ -18,7 +18,7 @@ from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.recursive import small_pieces
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, embedder_name, get_embedder
 from chunkcore.options import Bounds, check_ranges
 from chunkcore.packing import (
     join_ranges,
@@ -34,12 +34,6 @@ Floats = NDArray[np.float64]
 _THRESHOLD = 0.3
 _SEMANTIC = re.compile(r"semantic(?::(-?\d*\.?\d+(?:e-?\d+)?)?(?::(.*))?)?")
 _BLOCK_ROWS = 4096
-
-
-def check_embedder(embedder: Embedder | str) -> None:
-    """Raise `OptionError` for an empty name."""
-    if isinstance(embedder, str) and not embedder.strip():
-        raise OptionError("embedder is the name of a model, got an empty one")
 
 
 def neighbour_distances(vectors: Vectors) -> Floats:
@@ -83,7 +77,7 @@ class SemanticOverlap:
             raise OptionError(
                 f"the threshold of a semantic overlap is -1 to 1, got {self.threshold}"
             )
-        check_embedder(self.embedder)
+        embedder_name(self.embedder)
 
     @property
     def name(self) -> str:
@@ -163,7 +157,7 @@ class SentenceChunker(Chunker, ABC):
     embedder: Embedder | str = DEFAULT_MODEL
 
     def validate(self) -> None:
-        check_embedder(self.embedder)
+        embedder_name(self.embedder)
         check_splitter(self.splitter, named=True)
 
     def _embed(self, texts: list[str]) -> Vectors:

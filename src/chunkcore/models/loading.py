@@ -36,7 +36,7 @@ from chunkcore.models.base import (
     without_truncation,
 )
 from chunkcore.models.cache import EmbeddingCache
-from chunkcore.models.endpoint import as_openai
+from chunkcore.models.endpoint import as_openai, openai_embedder
 from chunkcore.models.openvino import OpenVinoEmbedder, has_bf16, is_bert_folder
 from chunkcore.plain import encodable, text_key
 from chunkcore.registry import Registry
@@ -246,6 +246,16 @@ def get_embedder(spec: str | Embedder = DEFAULT_MODEL) -> Embedder:
         return loaded_models[name]
 
 
+def embedder_name(spec: str | Embedder) -> str:
+    """The model's name, without a key; loads nothing. Raises `OptionError`: no model is named, or a wrong address."""
+    if not isinstance(spec, str):
+        return get_embedder(spec).name
+    kind, model = _parse(spec)
+    if kind == "openai":
+        return openai_embedder(model).name
+    return f"{kind}:{model}".removeprefix(":")
+
+
 def quickest() -> str:
     """The default model with the backend that is quickest here at about the same vectors: to compare, not to keep.
 
@@ -275,10 +285,7 @@ class CachedEmbedder:
         batch_size: int = 256,
     ) -> None:
         self.model = embedder
-        if isinstance(embedder, str):
-            self.name = ":".join(filter(None, _parse(embedder)))
-        else:
-            self.name = get_embedder(embedder).name
+        self.name = embedder_name(embedder)
         self.cache = EmbeddingCache() if cache is None else cache
         self.batch_size = batch_size
         self.embedded = 0
