@@ -178,6 +178,7 @@ FAULTS: dict[str, Callable[[Handler, dict[str, Any]], None]] = {
     "http_429": lambda handler, body: handler.error(429, "slow down", retry_after="0.1"),
     "quota": lambda handler, body: handler.error(429, "you have no money", "insufficient_quota", retry_after="0.01"),
     "http_500": lambda handler, body: handler.error(500, "oops", retry_after="0.01"),
+    "error_200": lambda handler, body: handler.error(200, "out of order"),
     "http_503": lambda handler, body: handler.send(b"<html>busy</html>", 503, "text/html", retry_after="0.01"),
     "http_400": lambda handler, body: handler.error(400, "your messages are too long"),
     "http_401": lambda handler, body: handler.error(401, f"Wrong key: {handler.headers['Authorization']}"),

@@ -87,7 +87,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
     if stat.S_ISDIR(state.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+        raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(path))
     kind = "pipe" if stat.S_ISFIFO(state.st_mode) else "device"
     raise DataError(f"{path} is a {kind}: {_REGULAR}")
 

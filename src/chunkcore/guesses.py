@@ -81,7 +81,7 @@ FLAGS_OF_BUDGETS = _by_guess({"--max-tokens": "--chunk-size --chunk_size --size"
 
 # What a missing argument may be.
 EXAMPLES = {
-    "--llm": "--llm openai:gpt-4o-mini",
+    "--llm": "--llm openai:gpt-5-mini@https://api.openai.com/v1",
     "--output": "-o docs.index",
     "--run": "--run run.jsonl",
     "DOCS": "docs/",

@@ -168,7 +168,7 @@ class Endpoint:
         openai = needed("openai", "llm", "ask a model behind an endpoint")
         client = self._connected(openai)
         try:
-            return request(client)
+            answer = request(client)
         except openai.APITimeoutError:
             raise NoAnswerError(
                 f"{self.where} gave no answer in {self.timeout} s{self.times}"
@@ -179,6 +179,10 @@ class Endpoint:
             raise self._broken(error) from None
         except (openai.OpenAIError, ValueError, RecursionError) as error:  # no JSON, or no UTF-8
             raise UnreadableError(self._clean(error)) from None
+        refusal = getattr(answer, "error", None)  # services say so with HTTP 200
+        if refusal:
+            raise UnreadableError(self._clean(refusal))
+        return answer
 
     def redacted(self, text: str, *, least: int = 1) -> str:
         """An endpoint's text without the key, if the key has at least so many characters."""
@@ -496,8 +500,7 @@ class OpenAILLM(MeteredLLM):
                 )
             )
         except UnreadableError as error:
-            problem = f"expected a JSON response, got one that cannot be read ({error})"
-            raise BadAnswerError(problem) from None
+            raise BadAnswerError(f"expected a chat completion, got none ({error})") from None
         except StatusError as error:
             is_filtered = error.code == "content_filter"
             if schema is not None and not is_filtered and error.status in SCHEMA_REFUSED:
