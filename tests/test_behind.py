@@ -25,10 +25,10 @@ TEA = [
 
 
 def test_a_lone_hit_without_a_place_is_cut_to_the_budget_and_never_lost():
-    hits = [Retrieved("mail", (), 1.0, "A fox naps in the shade of an old oak."), Retrieved("mail", (), 0.5, "Hot.")]
+    *hits, blank = [Retrieved("mail", (), 1.0, text) for text in ("A fox naps in the shade of an oak.", "Hot.", "\n ")]
     (passage,) = index_of(TEA).behind("Where does the fox nap?", hits, max_tokens=4)
     assert (passage.text, passage.match) == ("A fox naps", "part")
-    assert [hit.text for hit in index_of(TEA).behind("Tea?", hits[1:], max_tokens=4)] == ["Hot."]
+    assert [hit.text for hit in index_of(TEA).behind("Tea?", [blank, hits[1]], max_tokens=4)] == ["Hot."]
 
 
 @st.composite

@@ -163,8 +163,8 @@ def test_questions_may_come_one_by_one_and_a_lone_one_is_put_into_a_list() -> No
             index.answers("fox")
 
 
-@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "bm25+merge", "passages:lexical"])
-def test_without_a_limit_it_returns_ten_at_most(spec: str) -> None:
+@pytest.mark.parametrize("spec", ["bm25", "dense", "hybrid", "hybrid+merge", "passages:lexical"])
+def test_without_a_limit_it_returns_ten_at_most_and_nothing_where_no_document_is_allowed(spec: str) -> None:
     documents = [Document(f"d{number}", f"A fox naps {number}.") for number in range(30)]
     index = get_retriever(spec).index(chunk_corpus(documents, "sentence:size=8"), TextVectors(FakeEmbedder()))
-    assert len(index.retrieve("fox")) == 10
+    assert (len(index.retrieve("fox")), index.retrieve("fox", where=["none"])) == (10, [])

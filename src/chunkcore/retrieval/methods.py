@@ -275,7 +275,7 @@ class _Fused(Index):
         k: int,
     ) -> Hits:
         size = len(self.corpus)
-        depth = min(self.method.depth, size)
+        depth = min(self.method.depth, size) or 1
         hits, full = self._at(queries, depth)
         while (full & (hits.counts < min(k, size))).any():
             depth = min(2 * depth, size)
@@ -289,8 +289,6 @@ class _Fused(Index):
         depth: int,
     ) -> tuple[Hits, Flags]:
         """The fused rankings, and of each whether a deeper one may have more."""
-        if depth < 1:
-            return Hits.of([]), np.zeros(0, bool)
         rankings = [index.rank(queries, depth) for index in self.inner]
         full = np.any([ranking.counts == depth for ranking in rankings], axis=0)
         full &= depth < len(self.corpus)

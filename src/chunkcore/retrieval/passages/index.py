@@ -521,7 +521,7 @@ class WindowIndex(PassageIndex):
                 texts[number] = text_of_spans(source.text, hits[number].spans)
         sizes = budget.counter.count_many(texts)
         within = np.flatnonzero(np.cumsum(sizes) <= budget.left).tolist()
-        alone = [number for number in within if texts[number] and number not in placed]
+        alone = [number for number in within if texts[number].strip() and number not in placed]
         budget.left -= int(sizes[alone].sum())
         return alone
 
