@@ -39,6 +39,7 @@ from langchain_text_splitters import (
     PythonCodeTextSplitter,
     RecursiveCharacterTextSplitter,
     RecursiveJsonSplitter,
+    TextSplitter,
     TokenTextSplitter,
 )
 from llama_index.core import Document as LlamaDocument
@@ -120,11 +121,9 @@ def test_langchain_splitters_by_tokens() -> None:
             if splitter.split_text(text) != [chunk.text for chunk in cut(splitter, text)]:
                 assert isinstance(splitter, TokenTextSplitter)  # it cuts characters, and writes U+FFFD
                 assert "\ufffd" in "".join(splitter.split_text(text))
-        made = exact(splitter).split_documents([LangChainDocument(page_content=text, metadata={"source": "a"})])
-        for each in made:
-            if "spans" in each.metadata:  # several separators between its pieces, where the original wrote one
-                continue
-            assert text[each.metadata["start_index"] : each.metadata["end_index"]] == each.page_content
+        for chunk in exact(splitter).split_documents([LangChainDocument(page_content=text, metadata={"source": "a"})]):
+            if "spans" not in chunk.metadata:  # several separators between its pieces, where the original wrote one
+                assert text[chunk.metadata["start_index"] : chunk.metadata["end_index"]] == chunk.page_content
 
 
 def test_a_length_function_of_the_users_own_is_asked() -> None:
@@ -136,15 +135,18 @@ def test_a_length_function_of_the_users_own_is_asked() -> None:
 
 
 class Shouting(CharacterTextSplitter):
-    """A subclass that cuts in its own way."""
-
     def split_text(self, text: str) -> list[str]:
-        return [part.upper() for part in super().split_text(text)]
+        return text.upper().split(". ")
 
 
-def test_a_splitter_that_is_not_known_cuts_as_it_does_and_is_found_in_order() -> None:
+class Bare(TextSplitter):
+    split_text = Shouting.split_text  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("splitter", [Shouting(), Bare()])
+def test_a_splitter_that_is_not_known_cuts_as_it_does_and_is_found_in_order(splitter: TextSplitter) -> None:
     text = "The fox naps here. The dog ran off.\n\nThe fox naps here. The cat sat down."
-    chunks = cut(Shouting(separator=". ", chunk_size=20, chunk_overlap=0), text)
+    chunks = cut(splitter, text)
     assert chunks[0].text == "THE FOX NAPS HERE"
     assert [chunk.start for chunk in chunks] == [0, 19, 56]
     assert chunks[0].derived
@@ -336,10 +338,8 @@ def test_langchains_headings_come_with_the_places_of_what_stands_under_them() ->
     original = MarkdownHeaderTextSplitter([("#", "title"), ("##", "part")])
     found = exact(original).create_documents([text])
     assert [each.page_content for each in found] == [each.page_content for each in original.split_text(text)]
-    assert [text[each.metadata["start_index"] : each.metadata["end_index"]] for each in found] == [
-        "It is green.",
-        "It is green.\nNo, black.",
-    ]
+    places = [slice(each.metadata["start_index"], each.metadata["end_index"]) for each in found]
+    assert list(map(text.__getitem__, places)) == ["It is green.", "It is green.\nNo, black."]
     assert found[1].metadata["start_index"] == text.rindex("It is")
     assert [(each.metadata["title"], each.metadata.get("part")) for each in found] == [("Tea", None), ("Tea", "Black")]
 

@@ -66,7 +66,8 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
     keep = _KEEPS[splitter._keep_separator]
     is_recursive = _cuts_like(splitter, RecursiveCharacterTextSplitter)
     separators = getattr(splitter, "_separators", None) or [getattr(splitter, "_separator", "")]
-    is_lossy = splitter._is_separator_regex and any(map(_is_lossy, separators))
+    is_regex = getattr(splitter, "_is_separator_regex", False)
+    is_lossy = is_regex and any(map(_is_lossy, separators))
     if keep == "drop" and is_lossy:
         warn_user(
             f"{type(splitter).__name__} drops what a regular expression matches, and writes the expression or nothing "
@@ -77,11 +78,11 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
     options = {**sizes, "counter": counter, "keep": keep, "strip": splitter._strip_whitespace}
     if is_recursive and keep != "drop":
         return LangChainRecursive(
-            separators=tuple(splitter._separators), regex=splitter._is_separator_regex, **options
+            separators=tuple(splitter._separators), regex=is_regex, **options
         )
     if _cuts_like(splitter, CharacterTextSplitter):
         return LangChainCharacter(
-            separator_text=splitter._separator, regex=splitter._is_separator_regex, **options
+            separator_text=splitter._separator, regex=is_regex, **options
         )
     return Aligned(split=splitter.split_text, unplaced=unplaced, counter=counter)
 
