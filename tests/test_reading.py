@@ -827,12 +827,12 @@ def test_signs_of_windows_alone_tell_its_charset(tmp_path):
 
 
 def test_tables_and_pages_that_a_program_gives_endings_of_office_are_read(tmp_path):
-    (tmp_path / "a.xls").write_text("Kind\tHeat\nblack\thot\n")
-    assert document_of(tmp_path / "a.xls").text.startswith("Kind\tHeat")
-    saved = "Subject: Tea\nMIME-Version: 1.0\nContent-Type: multipart/related; boundary=x\n\n--x\n"
-    saved += "Content-Type: text/html\n\n"
-    (tmp_path / "a.doc").write_text(f"{saved}<p>Tea\n--x--")
-    assert document_of(tmp_path / "a.doc").text == "Tea"
+    saved = "MIME-Version: 1\nContent-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/html\n\nTea\n--x--"
+    pages = (saved, "\ufeff<html>Tea", "<!-- till --><html>Tea", "<meta charset=utf-8>Tea", "<table><td>Tea")
+    files = {page.encode(): "Tea" for page in pages}
+    for data, text in (files | {"Öl\tTee\n".encode(name): "Öl\tTee\n" for name in ("utf-16", "cp1252")}).items():
+        (tmp_path / "a.xls").write_bytes(data)
+        assert document_of(tmp_path / "a.xls").text == text
 
 
 def test_an_escape_in_utf_8_begins_no_other_encoding(tmp_path):

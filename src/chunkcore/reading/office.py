@@ -597,4 +597,4 @@ class OldOffice(_Refused):
 
     endings = ("doc", "xls", "ppt", "msg")
     magic = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-    advice = "is of Office before 2007: save it as DOCX, XLSX, PPTX or EML, or take it out"
+    advice = "is of Office before 2007, or has a password: save it as DOCX, XLSX, PPTX or EML, or take it out"

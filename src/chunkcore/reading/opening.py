@@ -14,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
+from chunkcore.boundaries import HTML_PAGE
 from chunkcore.boundaries.sentences import marked_headings
 from chunkcore.errors import DataError, echo, warn_user
 from chunkcore.files import (
@@ -27,13 +28,13 @@ from chunkcore.files import (
 )
 from chunkcore.options import suggesting
 from chunkcore.reading.base import Reader, Reading, listed, note_lines, read_guarded, readers
-from chunkcore.reading.encodings import decode_text, is_utf8
+from chunkcore.reading.encodings import decode_text
 from chunkcore.reading.visible import Html, html_setting, with_right_places
 from chunkcore.text import Document, Mark, Span
 
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
-_PAGE = re.compile(rb"\s*<(?:!doctype )?html", re.IGNORECASE)
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @lru_cache(maxsize=1)
@@ -121,10 +122,12 @@ def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
     for kind in _by_ending().values():
         if kind().recognises(head):
             return kind
-    if _PAGE.match(head):  # an error page that is called .pdf
-        return _by_ending().get("html")
     is_old = reader is not None and reader.name == "Office before 2007"
-    if is_old and b"\0" not in head and is_utf8(head):  # a table that a program calls .xls
+    begin = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    # An error page that is called .pdf; tags that a program calls .xls, and below a table.
+    if HTML_PAGE.match(begin.decode("latin-1")) or (is_old and re.match(b"<[A-Za-z!]", begin)):
+        return _by_ending().get("html")
+    if is_old and (head.startswith(_UTF_16) or b"\0" not in head):
         return None
     return reader
 
