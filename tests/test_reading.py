@@ -685,10 +685,10 @@ def test_a_report_says_what_was_not_delivered():
 @pytest.mark.parametrize(
     ("parameters", "lines", "text"),
     [
-        ("format=flowed", ["Tea is ", "hot.", "And", " sweet.", "-- ", "Ada"], "Tea is hot.\nAnd\nsweet.\n-- \nAda"),
+        ("format=flowed", ["Tea is ", "hot.", "And", " sweet.", "-- ", "Ada"], "Tea is hot.\nAnd\nsweet.\n\n-- \nAda"),
         ("format=Flowed; delsp=Yes", ["Ein Was ", "serkes ", "sel", "ok "], "Ein Wasserkessel\nok"),
         ("format=flowed", ["> Is it ", "> hot? ", ">> It ", "> is."], "> Is it hot? \n>> It \n> is."),
-        ("format=fixed", ["Tea is ", "hot."], "Tea is \nhot."),
+        ("format=fixed", ["Hi,", "-", "Tea is ", "hot.", "----", "It"], "Hi,\n-\nTea is \nhot.\n\n----\nIt"),
     ],
 )
 def test_paragraphs_of_a_mail_that_flow_over_lines_are_joined(parameters, lines, text):
@@ -763,7 +763,7 @@ def test_a_notebook_is_its_texts_and_code_without_pictures(tmp_path):
         {"cell_type": "code", "source": "print('hot')", "outputs": [{"output_type": "stream", "text": "hot\n"}]},
     ]
     file = tmp_path / "tea.ipynb"
-    file.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}))
+    file.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}), "utf-16")
     document, notes = read_file(file)
     assert document.text == "# Tea\n![x](data:)\n\n```python\nprint('hot')\n```"
     assert notes == ("outputs of its cells are left out",)

@@ -26,6 +26,8 @@ _LONG = re.compile(rb"(?i)(?:^|\n)(content-(?:type|disposition)):[^\n]{%d}" % _H
 _STUB = re.compile(r"(?i)\b(html|view|browser|online|client|reader)\b")
 _STUB_SIZE = 200  # characters
 _ADDRESS = re.compile(r"\w+://\S+")
+# A paragraph before a signature, and lines before a rule: in Markdown it would make them a heading.
+_BEFORE_RULE = re.compile(r"(?m)^(.+\n.+|.+(?=\n--[ \t]*$))\n(?=[-=]+[ \t]*$)")
 _BEFORE_HEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?=[\w-]+:|From )")
 # Of a mail of Apple's program, before it; a property list follows.
 _SIZE = re.compile(rb"\s*(\d+)[ \t]*\r?\n")
@@ -104,7 +106,8 @@ class _Mail:
 
     def add_text(self, text: str) -> None:
         if text.strip():
-            self.blocks.append(text.replace("\r\n", "\n").strip("\n"))
+            lines = text.replace("\r\n", "\n").strip("\n")
+            self.blocks.append(_BEFORE_RULE.sub(r"\1\n\n", lines))
 
     @property
     def text(self) -> str:

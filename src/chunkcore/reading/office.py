@@ -546,7 +546,7 @@ class Notebook(Reader):
     endings = ("ipynb",)
 
     def read(self, data: bytes, name: str) -> Reading:
-        notebook = json.loads(data.decode("utf-8-sig"))
+        notebook = json.loads(data)  # in UTF-8, 16 or 32
         metadata = notebook.get("metadata") or {}
         kernel, info = metadata.get("kernelspec") or {}, metadata.get("language_info") or {}
         language = kernel.get("language") or info.get("name") or "python"
