@@ -304,7 +304,7 @@ BOX = "<w:r><w:pict><w:txbxContent>" + paragraph("{}") + "</w:txbxContent></w:pi
         (run("-6", '<w:vertAlign w:val="superscript"/>'), "⁻⁶!", ()),
         (run("nd", '<w:vertAlign w:val="superscript"/>'), "nd!", ()),
         (run("6", '<w:vertAlign w:val="subscript"/>'), "6!", ()),
-        (run("shown", '<w:vanish w:val="0"/>'), "shown!", ()),
+        (paragraph("T", "", '<w:framePr w:dropCap="drop"/>') + run("ea", '<w:vanish w:val="0"/>'), "Tea!", ()),
         (run("secret", '<w:rStyle w:val="Based"/>'), "!", HIDDEN),
         (paragraph("secret", "Based") + paragraph("Tea"), "Tea", HIDDEN),
         ('<w:p><w:r><w:t>1</w:t><w:cr/><w:t>2</w:t><w:ptab/><w:t>3</w:t><w:br w:type="page"/><w:t>4</w:t></w:r></w:p>',

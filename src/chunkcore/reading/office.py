@@ -233,6 +233,10 @@ class Docx(Packed):
                 node.tag = _READ_AS[str(node.tag)]
             for line_end in root.iter(f"{_W}br"):  # of a page or a column, too
                 line_end.attrib.pop(f"{_W}type", None)
+            for initial in root.xpath("//w:framePr[@w:dropCap != 'none']", namespaces=_SPACES):
+                mark = initial.makeelement(f"{_W}rPr")  # its paragraph goes on in the next one
+                mark.append(mark.makeelement(f"{_W}del"))
+                initial.addprevious(mark)
             if name.startswith(_DOCUMENT):
                 has_parts |= root.find(f".//{_W}altChunk") is not None
                 _move_boxes(root)
