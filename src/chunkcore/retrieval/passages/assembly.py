@@ -14,7 +14,7 @@ from chunkcore.reading.visible import is_html
 from chunkcore.retrieval.base import Budget
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import union
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.text import Document, Span, offsets_within, text_of_spans
 
 PRICE = 0.1  # of a passage, of what the best unit is above the threshold
 CRUMB = 36  # tokens: a shorter run takes a neighbour, where the budget is twenty times as much
@@ -32,7 +32,6 @@ _CLOSED = (
 _SPACES = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
 # Words that refer to the sentence before.
 _REFERS = re.compile(r"(?:It|Its|This|That|These|Those|They|Their|He|She|Such)\b")
-_LINE_ENDS = ("\n", "\r")
 
 Documents = Mapping[str, Document]
 Run = tuple[int, int]  # neighbouring units: the numbers of the first and the last
@@ -110,17 +109,12 @@ def part_of(
     ((Span(start=20, end=24),), (Span(start=5, end=7), Span(start=20, end=21)))
     """
     spans = []
-    begin = 0
-    for number, span in enumerate(piece.spans):
-        is_apart = number > 0 and piece.spans[number - 1].end != span.start
-        if is_apart and not piece.text[:begin].endswith(_LINE_ENDS):
-            begin += 1  # what joins two spans; see `chunkcore.text.joiner`
+    offsets = offsets_within(piece.text, piece.spans) or []
+    for begin, span in zip(offsets, piece.spans, strict=False):
         low, high = max(start, begin), min(end, begin + len(span))
         if low < high:
             spans.append(Span(span.start + low - begin, span.start + high - begin))
-        begin += len(span)
-    is_source = begin == len(piece.text) and spans
-    kept = tuple(spans) if is_source else piece.spans
+    kept = tuple(spans) or piece.spans
     return replace(piece, spans=kept, text=piece.text[start:end], parts=())
 
 
