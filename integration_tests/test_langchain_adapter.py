@@ -46,17 +46,17 @@ def test_where_a_piece_has_no_known_place_neither_have_its_chunks(told):
     assert [(c.metadata["start_index"], c.metadata["end_index"]) for c in chunks] == [(-1, -1), (-1, -1)]
 
 
-def test_the_source_is_the_id_else_the_source_else_a_hash_of_the_text():
+def test_the_source_is_the_id_else_what_the_metadata_say_else_a_hash_of_the_text():
     splitter = ChunkcoreTextSplitter(Windows())
     documents = [
         Document(page_content="one", id="by-id", metadata={"source": "ignored"}),
-        Document(page_content="two", metadata={"source": "by-source"}),
+        Document(page_content="two", metadata={"source": 2.0, "source_id": "ignored"}),
         Document(page_content="a piece", id="of a store", metadata={"source": "whole", "start_index": 4}),
         Document(page_content="three"),
+        Document(page_content="five", metadata={"source_id": "of a database"}),
     ]
-    runs = [splitter.split_documents(documents) for _ in range(2)]
-    first, second = ([chunk.metadata["source_id"] for chunk in chunks] for chunks in runs)
-    assert first == second == ["by-id", "by-source", "whole", digest("three")]
+    sources = [chunk.metadata["source_id"] for chunk in splitter.split_documents(documents)]
+    assert sources == ["by-id", "2", "whole", digest("three"), "of a database"]
 
 
 @pytest.mark.parametrize(

@@ -218,8 +218,8 @@ def test_of_two_documents_with_one_text_the_stated_place_decides_where_it_holds_
     assert placed(hit(TEXT[:34], "x.md", start=5), documents=named) == [("b/x.md", (5, 39))]
 
 
-def test_names_are_texts_and_paths():
-    assert names_of("", None, 5, Path("a"), "b", Path("a")) == ("a", "b")
+def test_names_are_texts_paths_and_numbers():
+    assert names_of("", None, 5.0, Path("a"), "b", True, Path("a"), 5, 0, 1.5) == ("5", "a", "b", "0")
 
 
 def test_a_document_has_changed_only_where_its_source_says_so():

@@ -77,13 +77,9 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
         keep = "end" if is_recursive else keep
     options = {**sizes, "counter": counter, "keep": keep, "strip": splitter._strip_whitespace}
     if is_recursive and keep != "drop":
-        return LangChainRecursive(
-            separators=tuple(splitter._separators), regex=is_regex, **options
-        )
+        return LangChainRecursive(separators=tuple(splitter._separators), regex=is_regex, **options)
     if _cuts_like(splitter, CharacterTextSplitter):
-        return LangChainCharacter(
-            separator_text=splitter._separator, regex=is_regex, **options
-        )
+        return LangChainCharacter(separator_text=splitter._separator, regex=is_regex, **options)
     return Aligned(split=splitter.split_text, unplaced=unplaced, counter=counter)
 
 

@@ -55,7 +55,7 @@ from chunkadapters.scores import (
     check_obeyed,
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
-from chunkcore.locating import Hit
+from chunkcore.locating import Hit, names_of
 from chunkcore.options import suggesting
 from chunkcore.retrieval.where import Where, allowed_documents, check_predicate
 from chunkcore.text import Document as CoreDocument
@@ -68,12 +68,12 @@ if TYPE_CHECKING:
 def hit_of(document: Document) -> Hit:
     """A document as a hit."""
     metadata, text = document.metadata, document.page_content
-    source = metadata.get("source_id") or metadata.get("source")
-    part = part_of(str(source), metadata) if source else ""
+    sources = names_of(metadata.get("source_id"), metadata.get("source"))
+    part = part_of(sources[0], metadata) if sources else ""
     return KEYS.hit(
         text,
         metadata,
-        (part, metadata.get("source_id"), metadata.get("source"), document.id),
+        (part, *sources, document.id),
         metadata.get("score", metadata.get("relevance_score")),
         document=part,
         id=document.id or "",

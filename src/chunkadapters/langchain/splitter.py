@@ -75,7 +75,7 @@ class ChunkcoreTextSplitter(TextSplitter):
     - ``start_index``, ``end_index``: its place in the source in code points, half-open, for any `add_start_index`; of
       several spans, the first start and the last end.
     - ``spans``: ``"0-12,40-55"``, only on a chunk of several spans.
-    - ``source_id``: the document's ``id``, else its metadata's ``source``, else a hash of its text.
+    - ``source_id``: the document's ``id``, else its metadata's ``source`` or ``source_id``, else a hash of its text.
     - the chunker's metadata: ``headings`` (``"Tea > Green tea"``), ``language``, ``fallback``; ``context``, text
       written about the chunk. If the document has the key, the chunk's gets the prefix ``chunk_``.
     - ``white_space``: the white space between the chunk and the next one; "" if there is none.
@@ -253,15 +253,13 @@ def from_document(document: CoreDocument) -> Document:
 
 def source_of(document_id: str | None, text: str, metadata: MetadataLike) -> tuple[str, Origin]:
     """The id of the document that offsets refer to, and the place of `text` in it."""
-    is_chunk = metadata.get(KEYS.start) is not None
-    candidates = [document_id, metadata.get("source")]
-    if is_chunk:  # the id is its own
+    candidates = [document_id, metadata.get("source"), metadata.get("source_id")]
+    origin = WHOLE
+    if metadata.get(KEYS.start) is not None:  # of a chunk, whose id is its own
         candidates.reverse()
-    names = names_of(*candidates)
-    name = names[0] if names else digest(text)
-    if not is_chunk:
-        return name, WHOLE
-    return str(metadata.get("source_id") or name), KEYS.origin(metadata, text)
+        origin = KEYS.origin(metadata, text)
+    names = names_of(*candidates) or (digest(text),)
+    return names[0], origin
 
 
 class _TokenizerCounter(HuggingFaceCounter):

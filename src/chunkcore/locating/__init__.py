@@ -293,8 +293,13 @@ class Hit:
 
 
 def names_of(*candidates: object) -> tuple[str, ...]:
-    """The paths and the non-empty strings among the candidates, as strings, each once."""
-    names = [str(name) for name in candidates if isinstance(name, str | PurePath) and name]
+    """The paths, whole numbers and non-empty strings among the candidates, as strings, each once."""
+    names = []
+    for name in candidates:
+        if not isinstance(name, str | PurePath):
+            name = whole_number(name)
+        if name not in (None, ""):
+            names.append(str(name))
     return tuple(dict.fromkeys(names))
 
 
