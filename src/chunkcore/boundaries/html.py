@@ -272,11 +272,7 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[Range]]:
         owner, nodes, parent = inside[-1]
         node = next(nodes, None)
         if node is None:
-            inside.pop()
-            if inside:
-                around = inside[-1][0]
-                around.last = max(around.last, owner.last)
-                around.has_heading |= owner.has_heading
+            _leave(inside)
             continue
         name, place = node.name, node.origin_offset
         if place is not None:
@@ -295,6 +291,14 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[Range]]:
     if not only_text:
         return root, []
     return root, parts_without_pictures(text, _pieces(text, seen, marks))
+
+
+def _leave(inside: list[_Frame]) -> None:
+    left, _, _ = inside.pop()
+    if inside:
+        around = inside[-1][0]
+        around.last = max(around.last, left.last)
+        around.has_heading |= left.has_heading
 
 
 def parts_without_pictures(text: str, pieces: Iterable[Range]) -> list[Range]:

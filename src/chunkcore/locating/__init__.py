@@ -409,17 +409,19 @@ class Locator:
             if len(pieces) == 1:
                 return self._placed(hit, pieces[0])
             if pieces:
-                piece = unplaced(hit)
-                if self.lenient:
-                    certainty = pieces[0].certainty / len(pieces)
-                    piece = replace(pieces[0], match="ambiguous", certainty=certainty)
-                reason: Reason = "several documents of its name have its text"
-                return Verdict("ambiguous", piece, reason)
+                return self._ambiguous(hit, pieces)
         if self.lenient or not groups:
             verdict = self._without_name(hit)
             if verdict.piece.spans or not groups:
                 return verdict
         return _elsewhere(hit, "its document does not have its text", groups[0][0])
+
+    def _ambiguous(self, hit: Hit, pieces: Sequence[Retrieved]) -> Verdict:
+        piece = unplaced(hit)
+        if self.lenient:
+            certainty = pieces[0].certainty / len(pieces)
+            piece = replace(pieces[0], match="ambiguous", certainty=certainty)
+        return Verdict("ambiguous", piece, "several documents of its name have its text")
 
     def _on_page(self, hit: Hit, name: str) -> Verdict | None:
         """The verdict on a hit of a page that a loader gave as a document; None if the page does not have its text."""

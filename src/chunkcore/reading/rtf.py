@@ -77,6 +77,19 @@ class _State:
     is_raised: bool = False
     is_unshown: bool = False
 
+    def turn(self, word: str, *, is_on: bool) -> None:
+        """Begin or end what a word does to the text after it."""
+        if word in _HIDING:
+            self.hiding -= {word}
+            if is_on:
+                self.hiding |= {word}
+            return
+        self.is_raised = word in _RAISING[:2] and is_on
+        sign = _RAISE if self.is_raised else _LOWER
+        self.pieces.append(_escaped(sign))
+        if word == "plain":
+            self.hiding -= {"v"}
+
 
 @dataclass
 class _Groups:
@@ -109,15 +122,8 @@ class _Groups:
             elif word in _DESTINATIONS:
                 state.pieces, state.is_unshown = [], False
                 self.parts.append((_DESTINATIONS[word], state.pieces))
-            elif word in _RAISING:
-                state.is_raised = word in _RAISING[:2] and match[2] != "0"
-                sign = _RAISE if state.is_raised else _LOWER
-                state.pieces.append(_escaped(sign))
-                if word == "plain":
-                    state.hiding -= {"v"}
-            elif word in _HIDING:
-                others = state.hiding - {word}
-                state.hiding = others if match[2] == "0" else others | {word}
+            elif word in (*_RAISING, *_HIDING):
+                state.turn(word, is_on=match[2] != "0")
             elif word != "pntext":  # the number of an item is text
                 state.is_unshown |= word in self.unshown or piece == "\\*"
                 self.add(piece, word, state)

@@ -343,29 +343,12 @@ def visible_text(html: str) -> str:
     soup_of = needed("bs4", "files", "read HTML", "beautifulsoup4").BeautifulSoup
     converter = _converter()
     soup = soup_of(parse_html(html, places=False).to_html(pretty=False), "html.parser")
-    for element in soup.find_all(lambda tag: tag.name in UNSEEN or is_hidden(tag.name, tag.attrs)):
-        element.decompose()
-    for link in soup.select("a.anchor-link"):
-        if not any(map(str.isalnum, link.get_text())):  # a sign beside a heading
-            link.decompose()
+    _without_unseen(soup)
+    _with_signs(soup)
     for element in soup.find_all(_is_plain_block):
         element.name = "div"
     for numbered in soup.find_all("ol"):
         _count(numbered)
-    for label in soup.select("svg text, svg title"):
-        label.append(" ")
-    for heading in soup.find_all(re.compile("^h[1-6]$")):
-        if not (heading.get_text(strip=True) or heading.find("img")):
-            heading.unwrap()
-    for root in soup.select("msqrt, mroot"):
-        root.insert(0, "√")
-    for fraction in soup.select("mfrac > :last-child"):
-        fraction.insert_before("/")
-    for note in soup.find_all(attrs={"epub:type": "noteref"}):
-        if not note.find_parent("sup"):
-            note.name = "sup"
-    for power in soup.select("msup > :last-child, msubsup > :last-child"):
-        power.name = "sup"
     tables = soup.find_all("table")
     layouts = set(map(id, filter(_is_layout, tables)))
     # Inner tables first: the parts of what is done are not looked through again.
@@ -383,8 +366,34 @@ def visible_text(html: str) -> str:
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
+def _without_unseen(soup: Tag) -> None:
+    for element in soup.find_all(lambda tag: tag.name in UNSEEN or is_hidden(tag.name, tag.attrs)):
+        element.decompose()
+    for link in soup.select("a.anchor-link"):
+        if not any(map(str.isalnum, link.get_text())):  # a sign beside a heading
+            link.decompose()
+    for heading in soup.find_all(re.compile("^h[1-6]$")):
+        if not (heading.get_text(strip=True) or heading.find("img")):
+            heading.unwrap()
+
+
+def _with_signs(soup: Tag) -> None:
+    """Write what drawings, formulas and notes show by their form."""
+    for label in soup.select("svg text, svg title"):
+        label.append(" ")
+    for root in soup.select("msqrt, mroot"):
+        root.insert(0, "√")
+    for fraction in soup.select("mfrac > :last-child"):
+        fraction.insert_before("/")
+    for power in soup.select("msup > :last-child, msubsup > :last-child"):
+        power.name = "sup"
+    for note in soup.find_all(attrs={"epub:type": "noteref"}):
+        if not note.find_parent("sup"):
+            note.name = "sup"
+
+
 @cache
-def _converter() -> Any:
+def _converter() -> Any:  # noqa: C901  # of all its methods together
     markdownify = needed("markdownify", "files", "read HTML")
 
     class Visible(markdownify.MarkdownConverter):  # type: ignore[name-defined,misc]
