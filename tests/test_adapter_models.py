@@ -74,11 +74,9 @@ def test_keys_are_no_part_of_the_identity_and_are_cleaned_from_messages(held):
     assert KEY not in without_secrets(f"401: {KEY} is wrong", secrets_within(model))
 
 
-@pytest.mark.parametrize(
-    "change", [{"timeout": 3}, {"max_retries": 9}, {"embed_batch_size": 7}, {"callbacks": object()}]
-)
-def test_how_a_model_is_asked_is_no_part_of_the_identity(change):
-    assert mark(model="small", **change) == mark(model="small")
+@pytest.mark.parametrize("option", ["timeout", "max_retries", "embed_batch_size", "callbacks", "query_embedding_store"])
+def test_how_a_model_is_asked_is_no_part_of_the_identity(option):
+    assert mark(size=3, **{option: object()}) == mark(size=3)
 
 
 def test_a_name_is_told_by_the_model_or_by_one_that_it_wraps():

@@ -65,7 +65,7 @@ _SECRET = re.compile(
 # Settings that do not change the answers.
 _IRRELEVANT = re.compile(
     r"callback|verbose|cache|limiter|timeout|retr(y|ies)|num_workers|batch_size|^chunk_size$|progress|^metadata$|^tags$|"
-    r"concurrency|client|^tiktoken_|custom_get_token_ids|disable_streaming|^streaming|^profile$|^_?warm",
+    r"concurrency|client|^tiktoken_|custom_get_token_ids|disable_streaming|^streaming|^profile$|^_?warm|_store$",
     re.IGNORECASE,
 )
 _NAMING = (
