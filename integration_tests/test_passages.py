@@ -752,14 +752,14 @@ def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None
     assert len(framework.behind(hits, "tea", index=INDEX, k=1)) == 1
 
 
-@pytest.mark.parametrize("name", ["LangChain", "LlamaIndex"])
+@every
 def test_passages_of_chunks_that_were_given_as_documents_have_the_documents_places(name: str) -> None:
     framework = FRAMEWORKS[name]
     text = TEXTS["ann/doc0.md"]
-    chunks = langchain_cut("", text) if name == "LangChain" else llamaindex_cut("", text)
+    chunks = framework.cut("ann/doc0.md", text)
     for passage in framework.behind(chunks[1:], "tea", documents=chunks):
-        place = framework.metadata(passage)
-        assert text[place["start"] : place["end"]] == framework.text(passage)
+        (span,) = HIT_OF[name](passage).spans
+        assert span.slice(text) == framework.text(passage)
 
 
 @pytest.mark.parametrize("count", [-1, "9", None, float("nan")])

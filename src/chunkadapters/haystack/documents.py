@@ -17,7 +17,13 @@ from haystack import Document, default_from_dict, default_to_dict, logging
 from haystack.core.component import Component
 from typing_extensions import Self
 
-from chunkadapters.places import SPANS, PlaceKeys, with_page_marks
+from chunkadapters.places import (
+    NOWHERE,
+    SPANS,
+    Origin,
+    PlaceKeys,
+    with_page_marks,
+)
 from chunkcore.errors import OptionError
 from chunkcore.locating import Hit
 from chunkcore.options import suggesting
@@ -63,6 +69,21 @@ def from_document(document: CoreDocument) -> Document:
     The metadata have ``page_marks``, which chunks of `ChunkcoreDocumentSplitter` do not inherit.
     """
     return Document(id=document.id, content=document.text, meta=with_page_marks(document))
+
+
+def root_of(document: CoreDocument) -> tuple[str, Origin] | None:
+    """The first document of a chain of splitters, and this document's place in it; None if it is no chunk.
+
+    The place is unknown if the metadata do not fit the text: another splitter wrote them, or the text was altered.
+    """
+    meta, text = document.metadata, document.text
+    if "root_source_id" in meta:
+        return meta["root_source_id"], ROOT.origin(meta, text)
+    if "source_id" not in meta or KEYS.start not in meta:
+        return None
+    # `spans` without a root are inherited from a chunk of several places whose root is not known.
+    origin = NOWHERE if SPANS in meta else KEYS.origin(meta, text)
+    return meta["source_id"], origin
 
 
 def check_documents(component: object, documents: object) -> None:

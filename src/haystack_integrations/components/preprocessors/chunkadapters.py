@@ -41,19 +41,17 @@ from chunkadapters.haystack.documents import (
     check_documents,
     core_document,
     has_text,
+    root_of,
     takes_and_gives_documents,
     warm_up,
 )
 from chunkadapters.haystack.models import as_model, restored, written
 from chunkadapters.places import (
     CONTEXT,
-    NOWHERE,
-    SPANS,
     WHITE_SPACE,
     WHOLE,
     Metadata,
     MetadataLike,
-    Origin,
     chunk_place,
     chunk_records,
     inherited,
@@ -207,7 +205,7 @@ class ChunkcoreDocumentSplitter(Serialized):
 
 def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
-    chain = _root(document)
+    chain = root_of(core_document(document))
     root_id, origin = chain or (document.id, WHOLE)
     for chunk in chunks:
         root = chunk_place(chunk, origin)
@@ -217,27 +215,12 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadat
         yield place
 
 
-def _root(document: Document) -> tuple[str, Origin] | None:
-    """The first document of a chain, and this document's place in it; None if the document is no chunk.
-
-    The place is unknown if the metadata do not fit the text: another splitter wrote them, or the text was altered.
-    """
-    meta, text = document.meta, document.content or ""
-    if "root_source_id" in meta:
-        return meta["root_source_id"], ROOT.origin(meta, text)
-    if "source_id" not in meta or KEYS.start not in meta:
-        return None
-    # `spans` without a root are inherited from a chunk of several places whose root is not known.
-    origin = NOWHERE if SPANS in meta else KEYS.origin(meta, text)
-    return meta["source_id"], origin
-
-
 def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """The chunks with the white space up to the next one; the first one also with leading white space.
 
     Chunks of a chunk of several spans stay as they are: what stands between its spans has no place in the root.
     """
-    text, chain = document.content or "", _root(document)
+    text, chain = document.content or "", root_of(core_document(document))
     if chain is not None and chain[1].parts:
         return chunks
     extended: list[Chunk] = []

@@ -26,11 +26,13 @@ from chunkadapters.behind import (
 from chunkadapters.haystack.documents import (
     KEYS,
     OF_ONE_CHUNK,
+    ROOT,
     DocumentLists,
     Serialized,
     check_documents,
     core_document,
     hit_of,
+    root_of,
 )
 from chunkcore.errors import OptionError
 from chunkcore.text import Document as CoreDocument
@@ -81,8 +83,12 @@ def passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
         hit = deepcopy(hits[passage.hits[0]])
         return hit if text in ("", hit.content) else replace(hit, content=text)
     meta = passage.metadata([hit.meta for hit in hits], KEYS, OF_ONE_CHUNK)
-    meta |= KEYS.write(passage.retrieved.spans)
-    meta["source_id"] = document.id
+    spans = passage.retrieved.spans
+    meta |= {"source_id": document.id, **KEYS.write(spans)}
+    chain = root_of(document)
+    if chain is not None:  # chunks were given as documents
+        root, origin = chain
+        meta |= {"root_source_id": root, **ROOT.write(origin.place(spans))}
     return Document(id=passage.id, content=text, meta=meta, score=passage.retrieved.score)
 
 
@@ -94,9 +100,10 @@ class ChunkcorePassageRanker(Indexed):
     Connect any retriever, joiner or ranker with any chunks to ``documents``. Let the retriever give about 100 hits
     (``top_k=100``). docs/guides/passages.md says how passages are chosen.
 
-    A passage has the source document's own text; ``split_idx_start``, ``split_idx_end`` and ``source_id``, the
-    metadata that its hits share, ``pages`` where the source has pages, and a score, comparable within one answer. A
-    hit without a place in the index, such as a summary or an image, stays as it is, at its rank.
+    A passage has the source document's own text; ``split_idx_start``, ``split_idx_end`` and ``source_id`` (of chunks
+    that were given as documents also ``root_source_id`` and its places), the metadata that its hits share, ``pages``
+    where the source has pages, and a score, comparable within one answer. A hit without a place in the index, such as
+    a summary or an image, stays as it is, at its rank.
 
     The index is a copy of the texts: after documents have changed, save it anew
     (``index.update(documents).save(folder)``). A folder is opened again at the next question.
