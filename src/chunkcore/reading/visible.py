@@ -387,7 +387,7 @@ def _with_signs(soup: Tag) -> None:
         fraction.insert_before("/")
     for power in soup.select("msup > :last-child, msubsup > :last-child"):
         power.name = "sup"
-    for note in soup.find_all(attrs={"epub:type": "noteref"}):
+    for note in soup.select('[epub\\:type="noteref"]'):
         if not note.find_parent("sup"):
             note.name = "sup"
 
