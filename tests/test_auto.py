@@ -43,7 +43,7 @@ def test_a_short_document_is_one_chunk() -> None:
         (Document("17", PROSE, {"language": "rust"}), "code"),
         (Document("17", PROSE, {"language": "en"}), "sentence"),
         (Document("17", PROSE, {"mime_type": "text/x-python"}), "code"),
-        (Document("a.txt", PROSE, {"content_type": "text/csv"}), "table"),
+        (Document("a.txt", PROSE, {"content_type": "text/psv"}), "table"),
         (Document("a", PROSE, {"file_type": ".md"}), "markdown"),
         (Document("a", PROSE, {"source": "CSV"}), "table"),
         (Document("a.nxml", PROSE), "code"),

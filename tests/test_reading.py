@@ -74,6 +74,13 @@ def test_a_word_divided_between_lines_is_joined_and_marked(tmp_path, hyphen):
     assert mark.data["printed"] == f"infor{hyphen}\nmation"
 
 
+@pytest.mark.parametrize("rows", ["Item 0|0|0\nItem 1|1|3", "1|Point|0.50\n2|Tea|5.00", "Q1|Q2|Q3\n5|6|7"])
+def test_rows_of_short_cells_are_lines(rows):
+    lines = [line.split("|") for line in rows.split("\n")]
+    page = [(72 + 170 * x, 720 - 20 * y, 12, cell) for y, line in enumerate(lines) for x, cell in enumerate(line)]
+    assert readers["PDF"]().read(pdf_bytes([page]), "a").document.text == rows.replace("|", " ")
+
+
 def test_headers_and_footers_of_most_pages_are_marked_and_no_text(tmp_path):
     pages = [lines_of(f"Of tea\nPart {word} {n} is hot.\nPage {n} of 4") for n, word in enumerate("abcd", start=1)]
     file = tmp_path / "tea.pdf"
@@ -663,23 +670,21 @@ def test_a_named_text_is_shown_but_as_an_attachment(disposition, more):
     assert (document.text, len(notes)) == (f"Cups\n\n{more}".strip(), disposition == "attachment")
 
 
-def test_a_mail_of_apples_program_has_its_size_before_it_and_a_list_behind():
-    mail = "Subject: Tea\n\nIt is hot."
-    data = f"{len(mail)}    \n{mail}<plist/>".encode()
-    assert readers["e-mail"]().read(data, "a").document.text == "# Tea\n\nIt is hot."
+PART = "Content-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nStatus: 5.1.1\n"
+REPORT = f"Content-Type: multipart/report; boundary=x\n\n--x\n\nReturned.\n--x\n{PART}\n--x--".encode()
 
 
-def test_the_mark_before_a_mails_text_is_no_text():
-    for encoding in ("utf-8", "utf-16-le"):
-        data = f"Content-Type: text/plain; charset={encoding}\n\n".encode("ascii") + "\ufeffTea".encode(encoding)
-        assert readers["e-mail"]().read(data, "a").document.text == "Tea"
-
-
-def test_a_report_says_what_was_not_delivered():
-    part = "Content-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\nStatus: 5.1.1\n"
-    mail = f"Content-Type: multipart/report; boundary=x\n\n--x\n\nReturned.\n--x\n{part}\n--x--"
-    text = "Returned.\n\nReporting-MTA: dns; x\nStatus: 5.1.1"
-    assert readers["e-mail"]().read(mail.encode(), "a").document.text == text
+@pytest.mark.parametrize(
+    ("mail", "text"),
+    [
+        (b"25    \nSubject: Tea\n\nIt is hot.\n<plist/>", "# Tea\n\nIt is hot."),  # of Apple's program
+        (b"Content-Type: text/plain; charset=utf-8\n\n\xef\xbb\xbfTea", "Tea"),
+        (b"Content-Type: text/plain; charset=utf-16-le\n\n\xff\xfeT\0e\0a\0", "Tea"),
+        (REPORT, "Returned.\n\nReporting-MTA: dns; x\nStatus: 5.1.1"),
+    ],
+)
+def test_what_programs_put_around_the_text_of_a_mail(mail, text):
+    assert readers["e-mail"]().read(mail, "a").document.text == text
 
 
 @pytest.mark.parametrize(
@@ -820,9 +825,9 @@ def test_encodings_are_told_apart(tmp_path, encoding, text):
     assert len(reading.notes) == 1
 
 
-def test_signs_of_windows_alone_tell_its_charset(tmp_path):
-    for text in ("It’s “hot” – so… €5", "«Tea» – yes"):
-        (tmp_path / "a.txt").write_bytes(text.encode("cp1252"))
+def test_signs_of_windows_tell_its_charset_and_an_escape_in_utf_8_no_other(tmp_path):
+    for text, encoding in {"It’s “hot” – so… €5": "cp1252", "«Tea» – yes": "cp1252", "Café \x1b$B": "utf-8"}.items():
+        (tmp_path / "a.txt").write_bytes(text.encode(encoding))
         assert document_of(tmp_path / "a.txt").text == text
 
 
@@ -833,11 +838,6 @@ def test_tables_and_pages_that_a_program_gives_endings_of_office_are_read(tmp_pa
     for data, text in (files | {"Öl\tTee\n".encode(name): "Öl\tTee\n" for name in ("utf-16", "cp1252")}).items():
         (tmp_path / "a.xls").write_bytes(data)
         assert document_of(tmp_path / "a.xls").text == text
-
-
-def test_an_escape_in_utf_8_begins_no_other_encoding(tmp_path):
-    (tmp_path / "a.log").write_text("Café \x1b$B", encoding="utf-8")
-    assert document_of(tmp_path / "a.log").text == "Café \x1b$B"
 
 
 def test_a_page_declares_its_encoding(tmp_path):

@@ -16,7 +16,7 @@ Kind = Literal["markdown", "html", "code", "table", "prose"]
 _ENDINGS: dict[str, Kind] = {
     **dict.fromkeys(words("md markdown mdown mdx mkd qmd rmd"), "markdown"),
     **dict.fromkeys(("htm", "html", "xhtml"), "html"),
-    **dict.fromkeys(("csv", "tsv"), "table"),
+    **dict.fromkeys(words("csv psv tab tsv"), "table"),
     **dict.fromkeys(words("org tex wiki mediawiki adoc asciidoc rst"), "prose"),
 }
 _TYPES: dict[str, Kind] = {
@@ -27,10 +27,10 @@ _TYPES: dict[str, Kind] = {
     "rtf": "prose",
 }
 _LANGUAGES_OF_TYPES = {"csrc": "c", "c++src": "cpp", "java-source": "java", "sh": "bash"}
-_PROGRAMS_OF_SITES = ("php", "pl", "cgi", "sh", "jsp")  # an address of these shows a page
+_PROGRAMS_OF_SITES = words("php pl cgi sh jsp")  # an address of these shows a page
 _LOOKED_AT = 20_000  # code points
 
-_NAMES = ("Dockerfile", "Makefile")  # of files that have no ending
+_NAMES = words("Dockerfile Makefile")  # of files that have no ending
 _ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)[^/?#]*(?P<path>[^?#]*)", re.IGNORECASE)
 _PRODUCT = re.compile(r"[A-Z0-9]\w*\.js$")  # "Node.js" is no file
 _CODE_LINE = re.compile(r"[;{}):,]$|^(?:#!|//|/\*|import |from |def |class |function |use |<\?)")

@@ -622,7 +622,7 @@ _ROW = r"[ \t]*(?:\||\+[-=])[^\n]*"
 _TABLE = re.compile(rf"\n(?:{_ROW}(?:\n{_ROW}){{2,}}|=+(?: +=+)+[ \t\r]*(?:\n[^\r\n][^\n]*)+)")
 # What each of them has.
 _TABLE_SIGNS = ("|", "==")
-_PART_SIGNS = ("{|", "{{", "|==", "----", "#+", "\\begin", "BEGIN:V")
+_PART_SIGNS = words(r"{| {{ |== ---- #+ \begin BEGIN:V")
 _CLOSING = {"{|": "|}", "{{": "}}"}
 _LONGEST_PART = 20_000  # characters
 

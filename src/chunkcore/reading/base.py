@@ -20,6 +20,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from chunkcore.boundaries import words
 from chunkcore.concurrency import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.errors import ChunkcoreError, MissingExtraError
 from chunkcore.files import UnreadError
@@ -245,14 +246,7 @@ def _answer(request: Mapping[str, str], data: bytes) -> dict[str, object]:
     }
 
 
-_REFUSED = (
-    "socket.connect",
-    "socket.bind",
-    "socket.getaddrinfo",
-    "subprocess.Popen",
-    "os.system",
-    "os.exec",
-)
+_REFUSED = words("socket.connect socket.bind socket.getaddrinfo subprocess.Popen os.system os.exec")
 
 
 def _limit() -> None:

@@ -212,28 +212,27 @@ _EASTERN_STOP = re.compile("[\n\x20\u3000-\u3002\uff01-\uff1f]")
 # ---- Encodings of one byte a letter: by the alphabets of languages
 
 _LATIN = {
-    "àâäáãåæçèéêëìíîïñòóôöõøœùúûüßÿ": ("cp1252", "iso8859-15", "mac-roman", "cp850"),
-    "áéíóúýþæöøð": ("cp1252",),
-    "çğıöşüâîû\u0307": ("cp1254",),
-    "áčďéěíňóřšťúůýž": ("cp1250", "iso8859-2"),
-    "áäčďéíĺľňóôŕšťúýž": ("cp1250", "iso8859-2"),
-    "ąćęłńóśźż": ("cp1250", "iso8859-2"),
-    "áéíóöőúüű": ("cp1250", "iso8859-2"),
-    "ăâîşţșț": ("cp1250", "iso8859-2", "iso8859-16"),
-    "čćđšž": ("cp1250", "iso8859-2"),
-    "ąčęėįšųūž": ("cp1257", "iso8859-13"),
-    "āčēģīķļņšūž": ("cp1257", "iso8859-13"),
-    "äõöüšž": ("cp1257", "iso8859-13"),
+    "àâäáãåæçèéêëìíîïñòóôöõøœùúûüßÿ": "cp1252 iso8859-15 mac-roman cp850",
+    "áéíóúýþæöøð": "cp1252",
+    "çğıöşüâîû\u0307": "cp1254",
+    "áčďéěíňóřšťúůýž": "cp1250 iso8859-2",
+    "áäčďéíĺľňóôŕšťúýž": "cp1250 iso8859-2",
+    "ąćęłńóśźż": "cp1250 iso8859-2",
+    "áéíóöőúüű": "cp1250 iso8859-2",
+    "ăâîşţșț": "cp1250 iso8859-2 iso8859-16",
+    "čćđšž": "cp1250 iso8859-2",
+    "ąčęėįšųūž": "cp1257 iso8859-13",
+    "āčēģīķļņšūž": "cp1257 iso8859-13",
+    "äõöüšž": "cp1257 iso8859-13",
 }
-_CYRILLIC = ("cp1251", "koi8-r", "cp866", "iso8859-5", "mac-cyrillic")
 _OTHER = {  # the alphabet with its eight commonest letters first
-    "оеаинтсрбвгджзйклмпуфхцчшщъыьэюяё": _CYRILLIC,
-    "оаинівтебгґдєжзїйклмпрсуфхцчшщьюя": ("cp1251", "koi8-u", "iso8859-5"),
-    "аоиенрстбвгдђжзјклљмњпћуфхцчџш": ("cp1251", "iso8859-5"),
-    "αοιετσνηβγδζθκλμξπρςυφχψωάέήίόύώϊϋΐΰ": ("cp1253", "iso8859-7"),
-    "יוהלארמתבגדזחטכךםנןסעפףצץקש": ("cp1255", "iso8859-8"),
-    "اليمنوترءآأؤإئبةثجحخدذزسشصضطظعغفقكىهًٌٍَُِّْ": ("cp1256", "iso8859-6"),
-    "านรกอเงม" + "".join(map(chr, range(0x0E01, 0x0E5C))): ("cp874",),
+    "оеаинтсрбвгджзйклмпуфхцчшщъыьэюяё": "cp1251 koi8-r cp866 iso8859-5 mac-cyrillic",
+    "оаинівтебгґдєжзїйклмпрсуфхцчшщьюя": "cp1251 koi8-u iso8859-5",
+    "аоиенрстбвгдђжзјклљмњпћуфхцчџш": "cp1251 iso8859-5",
+    "αοιετσνηβγδζθκλμξπρςυφχψωάέήίόύώϊϋΐΰ": "cp1253 iso8859-7",
+    "יוהלארמתבגדזחטכךםנןסעפףצץקש": "cp1255 iso8859-8",
+    "اليمنوترءآأؤإئبةثجحخدذزسشصضطظعغفقكىهًٌٍَُِّْ": "cp1256 iso8859-6",
+    "านรกอเงม" + "".join(map(chr, range(0x0E01, 0x0E5C))): "cp874",
 }
 _COMMON = 8
 _COMMON_SHARE = 0.4
@@ -244,12 +243,12 @@ _WORD = re.compile(r"[^\W\d_]+")
 _MIXED = re.compile(r"[a-zA-Z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[a-zA-Z]")  # of two alphabets
 
 
-def _by_letters(data: bytes, alphabets: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _by_letters(data: bytes, alphabets: Mapping[str, str]) -> tuple[str, ...]:
     """The encodings in which the letters are those of one language, the likeliest first; one for each other text."""
     texts = {}  # the encoding by the text
     likely = []
     for alphabet, names in alphabets.items():
-        for name in names:
+        for name in names.split():
             with suppress(UnicodeDecodeError):
                 text = data.decode(name)
                 if text not in texts and _fits(text, alphabet):

@@ -129,7 +129,7 @@ def _pages(pdf: Any) -> Iterator[_Page]:
             page.label = _SIGNS.sub("", pdf.get_page_label(number))[:40]
         try:
             handle = pdf.get_page(number)
-            page.lines = _lines(handle.get_textpage().get_text_range())
+            page.lines = _lines("\n".join(_rows(handle.get_textpage())))
             _add_annotations(page, handle, pdf.formenv)
             handle.close()
         except PdfiumError:
@@ -140,6 +140,39 @@ def _pages(pdf: Any) -> Iterator[_Page]:
 def _lines(text: str) -> list[str]:
     lines = [line.strip(" \t") for line in re.split("\r\n?|\n", text)]
     return [line for line in lines if line]
+
+
+def _rows(page: Any) -> list[str]:
+    """The page's lines. Of short cells alone PDFium tears rows, or takes several for one: these are mended."""
+    from pypdfium2 import raw
+
+    def box(place: int) -> Any:
+        area = raw.FS_RECTF()
+        index = raw.FPDFText_GetCharIndexFromTextIndex(page, place)
+        raw.FPDFText_GetLooseCharBox(page, index, area)
+        return area
+
+    rows = [""]
+    before = box(0)  # the last character
+    start = 0
+    for line in page.get_text_range().split("\r\n"):
+        is_one = _are_level(box(start), box(start + len(line) - 1))
+        for number, piece in enumerate([line] if is_one else line.split(" ")):
+            first = box(start)
+            # Inside of a line only a return to the left begins another one.
+            if before.left < first.right and (number or _are_level(before, first)):
+                rows[-1] += f" {piece}"
+            else:
+                rows.append(piece)
+            before = box(start + len(piece) - 1)
+            start += len(piece) + 1
+        start += 1
+    return rows
+
+
+def _are_level(box: Any, other: Any) -> bool:
+    """Whether one's middle is about as high as the other's."""
+    return bool(abs(box.top + box.bottom - other.top - other.bottom) < box.top - box.bottom)
 
 
 def _add_annotations(page: _Page, handle: Any, form: Any) -> None:
@@ -256,8 +289,8 @@ def _pattern(line: str, number: int) -> str:
     match = _PAGE_NUMBER.fullmatch(line)
     if match is None:
         return line
-    before, after = line[: match.start(1)], line[match.end(1) :]
-    return f"{before}{int(match[1]) - number:+}{after}"
+    away = int(match[1]) - number
+    return f"{line[: match.start(1)]}{away:+}{line[match.end(1) :]}"
 
 
 def _known_words(pages: Sequence[list[str]]) -> Counter[str]:

@@ -285,7 +285,7 @@ _PLAIN_BLOCKS = BLOCK_TAGS - words(
 _WORDS = words("a b button em font i label span strong")
 _BLOCK_STYLE = re.compile(r"display\s*:\s*(?:block|flex|grid|list-item)", re.IGNORECASE)
 # A table with one of these in it holds a page's layout, if it has one row or a cell over so many characters.
-_BLOCKS = ["h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "pre", "blockquote"]
+_BLOCKS = words("h1 h2 h3 h4 h5 h6 ul ol pre blockquote")
 _LONG_CELL = 200
 _MOST_COLUMNS = 1000
 
@@ -565,7 +565,7 @@ def _rows(table: Tag) -> Iterator[list[Tag]]:
 
 def _unfold(table: Tag) -> None:
     """Make each cell a block."""
-    for part in table.find_all(["thead", "tbody", "tfoot", "tr", "td", "th"]):
+    for part in table.find_all(words("thead tbody tfoot tr td th")):
         if part.find_parent("table") is table:
             part.name = "div"
     table.name = "div"
