@@ -47,6 +47,7 @@ from chunkcore.plain import text_key
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import PassageIndex, check_limits
 from chunkcore.retrieval.vectors import Rows, TextVectors
+from chunkcore.retrieval.where import Where
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.study.behind import (
@@ -82,11 +83,10 @@ def run_retriever(
 ) -> Run:
     """Ask a retriever every query.
 
-    An `Index` answers all queries at once, or one after another if that fails; its run has a pool, for k = "min" and
-    PrecisionOmega. With `max_tokens`, every query gets at least that many tokens and `k` chunks of an index
-    ("Recall@4096tok" needs it), and at most both of an index that makes passages. Any other retriever is asked with
-    both. If a question has a filter (`Query.where`), one question is asked after another, and a question's filter goes
-    to ``retrieve(..., where=)``.
+    An `Index` answers all queries at once, or one after another if that fails, or if a question has a filter
+    (`Query.where`); its run has a pool, for k = "min" and PrecisionOmega. With `max_tokens`, every query gets at least
+    that many tokens and `k` chunks of an index ("Recall@4096tok" needs it), and at most both of an index that makes
+    passages. Any other retriever is asked with both; a question's filter goes to its ``retrieve(..., where=)``.
 
     Args:
         retriever: an `Index`, or any object with ``retrieve(query, k)``.
@@ -123,11 +123,9 @@ def run_retriever(
     check_limits(k, max_tokens)
     kind = type(retriever).__name__
     name = name or kind
-    if isinstance(retriever, Index) and all(query.where is None for query in questions):
+    if isinstance(retriever, Index):
         counts = None if counter is None else get_counter(counter)
-        answers = partial(
-            retriever.answers, k=k, max_tokens=max_tokens, sizes=sizes, counter=counts
-        )
+        answers = partial(_answers, retriever, sizes, k=k, max_tokens=max_tokens, counter=counts)
         return _at_once(questions, answers, retriever.corpus.retrieved, name)
     limits = [k] if max_tokens is None else [k, max_tokens]
 
@@ -145,20 +143,34 @@ def run_retriever(
     return ask_each(questions, ask, name)
 
 
+def _answers(
+    index: Index,
+    sizes: Numbers | None,
+    texts: Sequence[str],
+    where: Where | None = None,
+    **limits: Any,
+) -> Sequence[Sequence[Retrieved]]:
+    """An index's answers to questions with one filter; `sizes` are of all its chunks."""
+    if where is not None:
+        index = index.within(where)
+        if sizes is not None:
+            sizes = sizes[index.corpus.places]
+    return index.answers(texts, sizes=sizes, **limits)
+
+
 def _at_once(
     questions: Sequence[Query],
-    answers_of: Callable[[list[str]], Sequence[Sequence[Retrieved]]],
+    answers_of: Callable[..., Sequence[Sequence[Retrieved]]],
     pool: Sequence[Retrieved],
     name: str,
 ) -> Run:
-    """All questions at once, or one after another if that fails."""
-    try:
-        answers = answers_of([query.text for query in questions])
-    except Exception:  # noqa: BLE001 - one question may have failed: which one?
-        run = ask_each(questions, lambda query: answers_of([query.text])[0], name)
-        return replace(run, pool=pool)
-    ids = [query.id for query in questions]
-    return Run(name, Answers.of(ids, answers), pool)
+    """All questions at once, or one after another if that fails or one has a filter."""
+    if all(query.where is None for query in questions):
+        with suppress(Exception):  # one question may have failed: which one?
+            answers = answers_of([query.text for query in questions])
+            return Run(name, Answers.of([query.id for query in questions], answers), pool)
+    run = ask_each(questions, lambda query: answers_of([query.text], query.where)[0], name)
+    return replace(run, pool=pool)
 
 
 @suggesting
