@@ -102,6 +102,8 @@ _TSV_FIELD = r'(?:"[^"\t]*(?:""[^"\t]*)*"(?=[\t\r\n]|\Z)|[^\t\r\n]*)'
 _TSV_ROW = re.compile(rf"(?:{_TSV_FIELD}\t)*{_TSV_FIELD}(?:\r\n?|\n|\Z)")
 _QUOTED = re.compile(f'(?<![^\\n\\r{_DELIMITERS}])"(?:[^"]|"")*"')
 
+_ESCAPED = re.compile(rf'\\"(?![\s"{_DELIMITERS}]|\Z)')  # unlike the end of a folder's name
+
 
 def _delimiter(text: str) -> str:
     """The character that most of the first lines have in the same number, but in quotes; or what ``sep=`` says."""
@@ -125,7 +127,14 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
     ends = [row.end() for row in line.finditer(text) if row[0]]
     pieces = [" ".join(text[start:end].splitlines()) for start, end in pairwise([0, *ends])]
     # The line end more is a row of its own, unless a mark is open.
-    reader = csv.reader([*pieces, "\n"], delimiter=delimiter, quoting=quoting)
+    escape = "\\" if _ESCAPED.search(text) else None
+    reader = csv.reader(
+        [*pieces, "\n"],
+        delimiter=delimiter,
+        quoting=quoting,
+        escapechar=escape,
+        skipinitialspace=True,
+    )
     cuts: list[int] = []
     lengths: list[int] = []
     first = 0  # line of the row
