@@ -165,12 +165,16 @@ def test_chunks_by_hand(rule: str) -> None:
     [
         (f"Intro.\n\n{SECTIONS}\n\n# D #\n\nFour.", {}, [[], ["A"], ["A", "B"], ["A", "C"], ["D"]]),
         (SECTIONS, {"heading_level": 0}, [["A"]]),
-        ("# A\n\n## B\n\nText.", {}, [["A", "B"]]),
+        (r"# A&&## B&&\begin{align*}&a&=&b&\end{align*}&&Text.".replace("&", "\n"), {}, [["A", "B"]]),
         (QUOTED, {}, [["A"]]),
         ("# A\n\n## B\n\nOne.\n\n## C\n\nTwo.", {"size": 20, "minimum": 20}, [["A"]]),  # what they share
         ("<h1 align=center>A <i>b</i></h1>\n\nOne.\n\n## C {#c .d}\n\nTwo.", {}, [["A b"], ["A b", "C"]]),
         ("- <h1>A</h1>\n\n<h1>B</h1> C\n\nOne.", {}, [[]]),
-        ("## The `x` *and* y ##\n\nText.\n\nTwo\nlines\n===\n\nText.", {}, [["The `x` *and* y"], ["Two lines"]]),
+        (
+            "## `x` *or* <a id=x>y</a> <!-- z --> ##\n\nOne.\n\nTwo\nlines\n===\n\nTea.",
+            {},
+            [["`x` *or* y"], ["Two lines"]],
+        ),
     ],
 )
 def test_a_chunk_names_the_headings_above_it(text: str, options: dict[str, Any], paths: list[list[str]]) -> None:

@@ -29,14 +29,17 @@ _TABLE = re.compile(r"<table\b.*?<tr\b", re.IGNORECASE | re.DOTALL)
 _CELL = re.compile(r"<td\b", re.IGNORECASE)
 _HTML_HEADING = re.compile(r"\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile("<[^<>]*>")
-# Of a heading, as in "Tea {#tea .green}".
-_ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$")
+# Of a heading, as in "Tea {#tea .green}": attributes, comments, and the tags of an anchor.
+_UNSEEN = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</?a\b[^<>]*>")
 # A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, a box of MkDocs, or one in bold.
 _OPENS = re.compile(
     r"[ \t]*<details[^<>]*>\s*<summary[^<>]*>[^\n]*|[ \t]*(?:!!!|\?{3}\+?|===)[ \t][^\n]+|"
     r"[ \t]*(?:<[A-Za-z][^<>\n]*(?<!/)>|:{3,}[ \t]*[{\w][^\n]*|\*\*[^*\n]+\*\*:?|__[^_\n]+__:?)"
 )
 _MATH = {"$$": "$$", "\\[": "\\]"}
+_ENVIRONMENT = re.compile(
+    r"\\begin(\{(?:align|displaymath|eqnarray|equation|gather|math|multline)\*?\})\Z"
+)
 _MAX_NESTING = 24  # levels of lists (two each) and quotes; the parser's work per line grows with it
 _CONTAINERS = words("bullet_list ordered_list list_item blockquote")
 _KEPT = words(
@@ -204,7 +207,7 @@ def _nodes(text: str) -> list[_Node]:
         if token.nesting < 0:
             inside.pop()
         elif token.type == "inline":
-            inside[-1][-1].title = _ATTRIBUTES.sub("", " ".join(token.content.split()))
+            inside[-1][-1].title = _UNSEEN.sub("", " ".join(token.content.split())).strip()
         elif token.map:
             kind, tag, title = token.type.removesuffix("_open"), token.tag, ""
             heading = _HTML_HEADING.fullmatch(token.content)
@@ -259,9 +262,12 @@ def _parser() -> MarkdownIt:
 
 
 def _math(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Rule of the parser: a formula between ``$$`` or square brackets with backslashes; it holds no blank line."""
+    """Rule of the parser: a formula between ``$$`` or LaTeX's brackets, or in an environment; it has no blank line."""
     opening = state.src[state.bMarks[first] + state.tShift[first] : state.eMarks[first]].strip()
     closing = _MATH.get(opening[:2])
+    environment = _ENVIRONMENT.match(opening)
+    if environment:
+        closing = rf"\end{environment[1]}"
     if closing is None:
         return False
     last: int | None = first
