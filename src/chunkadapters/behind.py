@@ -478,9 +478,11 @@ class OpenedIndex(HitIndex):
                 unchanged = [name for name in self.documents if name not in changed]
                 index = cast(WindowIndex, index.within(unchanged))
         textless = [number for number, hit in enumerate(hits) if not hit.text.strip()]
+        # A piece that two hits share is one.
+        texts = {id(piece): piece for number, piece in enumerate(pieces) if number not in textless}
         answer = index.behind(
             question,
-            [piece for number, piece in enumerate(pieces) if number not in textless],
+            list(texts.values()),
             max_tokens=options.limits.max_tokens,
             k=options.limits.k,
             show=shown,
@@ -509,6 +511,7 @@ class OpenedIndex(HitIndex):
         elif show != "whole":
             whole = self.documents if show == "all" else ()
         pieces = []
+        alone: dict[object, Retrieved] = {}
         lost: dict[str, list[tuple[Hit, Verdict]]] = {}
         for hit, verdict in zip(hits, verdicts, strict=True):
             piece = verdict.piece
@@ -516,7 +519,8 @@ class OpenedIndex(HitIndex):
             is_whole = piece.document_id in whole
             is_sure = verdict.kind == "placed" and not hit.derived
             if not (piece.spans and has_text and (is_sure or is_whole)):
-                piece = unplaced(hit)
+                said = hit.id, hit.text, repr(hit.metadata)  # which two retrievers may give
+                piece = alone.setdefault(said, unplaced(hit))
             if has_text and not hit.derived and not is_whole:
                 lost.setdefault(verdict.kind, []).append((hit, verdict))
             pieces.append(piece)

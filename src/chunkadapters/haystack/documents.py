@@ -25,7 +25,7 @@ from chunkadapters.places import (
     with_page_marks,
 )
 from chunkcore.errors import OptionError
-from chunkcore.locating import Hit
+from chunkcore.locating import Hit, names_of
 from chunkcore.options import suggesting
 from chunkcore.text import Document as CoreDocument
 
@@ -50,11 +50,10 @@ _NAMING_KEYS = ("file_path", "file_name", "name", "source", "path", "url", "titl
 def hit_of(document: Document) -> Hit:
     """A document as a hit."""
     meta, text = document.meta, document.content or ""
-    source = meta.get("root_source_id") or meta.get("source_id")
+    sources = names_of(meta.get("root_source_id"), meta.get("source_id"))
     keys = ROOT if isinstance(meta.get("root_source_id"), str) else KEYS
-    root = source if isinstance(source, str) else ""
-    ids = (meta.get("root_source_id"), meta.get("source_id"), document.id)
-    candidates = [*ids, *map(meta.get, _NAMING_KEYS)]
+    root = next(iter(sources), "")
+    candidates = [*sources, document.id, *map(meta.get, _NAMING_KEYS)]
     return keys.hit(text, meta, candidates, document.score, document=root, id=document.id)
 
 

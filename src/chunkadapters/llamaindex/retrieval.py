@@ -70,7 +70,7 @@ from chunkadapters.scores import (
     check_is_retriever,
 )
 from chunkcore.errors import DataError, OptionError, kind_of
-from chunkcore.locating import Hit
+from chunkcore.locating import Hit, names_of
 from chunkcore.options import check_number, suggesting
 from chunkcore.retrieval.where import Where, check_values
 from chunkcore.text import Document as CoreDocument
@@ -83,9 +83,7 @@ def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
     """A node, with a score or without, as a hit."""
     node = node_or_hit.node if isinstance(node_or_hit, NodeWithScore) else node_or_hit
     text, metadata = text_of(node), node.metadata
-    document = node.ref_doc_id or metadata.get("source_id")
-    if not isinstance(document, str):
-        document = ""
+    documents = names_of(node.ref_doc_id, metadata.get("source_id"))
     source = node.source_node
     if source is not None and ALSO_IN in source.metadata:
         metadata = metadata | {ALSO_IN: source.metadata[ALSO_IN]}
@@ -94,7 +92,7 @@ def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
         metadata,
         [node.ref_doc_id, *map(metadata.get, _NAMING_KEYS)],
         getattr(node_or_hit, "score", None),
-        document=document,
+        document=next(iter(documents), ""),
         id=node.node_id,
         # LlamaIndex' own splitters search for their nodes, whose ids are UUIDs with dashes; `exact` says how it placed.
         searched="-" in node.node_id and LOCATED not in metadata,
