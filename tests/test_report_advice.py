@@ -82,9 +82,8 @@ def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_r
 
 def test_what_is_surely_equal_needs_no_more_questions() -> None:
     scores = np.tile(HARD, 5)
-    advice = advise(report("a", scores), report("b", scores))
     equal = "Nothing: any tied system is within 2.0 points of it (equivalent)."
-    assert lines(advice)["To settle it"] == equal
+    assert lines(advise(report("a", scores), report("b", scores)))["To settle it"] == equal
 
 
 def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
@@ -109,6 +108,7 @@ def test_a_deployed_system_has_no_lines_to_paste_and_a_strategy_has_those_of_its
 def test_without_scores_nothing_is_advised() -> None:
     advice = advise(report("a", [math.nan] * 4), report("b", [math.nan] * 4))
     assert (advice.use, advice.pasted) == ("", {})
+    assert advise(*(replace(report(name, near(0, 1)), asked=30) for name in "ab")).use == "a", "stopped, both of them"
     assert lines(advice)["Use"].startswith("Nothing can be advised")
 
 

@@ -244,8 +244,9 @@ class _Choice:
         self.page = page
         self.comparison = page.comparison
         self.measure = self.comparison.measure
-        stopped = self.comparison.stopped
-        names = [report.name for report in self.comparison.standing if report not in stopped]
+        standing = self.comparison.standing
+        asked = [report for report in standing if report.asked is None]
+        names = [report.name for report in asked or standing]
         self._means = {report.name: report.mean(self.measure) for report in page.reports}
         self._lowest, self._amounts, self._costs = _costs(page)
         self._near = self._within_margin(names)
