@@ -563,11 +563,16 @@ def record_lines(text: str) -> list[Range]:
     []
     """
     rows: list[Range] = []
+    is_time = False  # alone: below it YouTube writes a line with a space
     last = len(text.rstrip())
     start = _LEADING.match(text).end()  # type: ignore[union-attr]
     for part in _BLANK.split(text[start:last]):
         if part.count("-->") == 1 and _CAPTION.match(part):
             rows.append((start, start + len(part)))
+            is_time = "-->" in part.rpartition("\n")[2]
+        elif is_time and not part.isspace():
+            rows[-1] = (rows[-1][0], start + len(part))
+            is_time = False
         elif part.count("\n") > 1 and not part.isspace():
             lines = part.split("\n")
             if _are_records(lines):
