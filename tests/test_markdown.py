@@ -139,8 +139,8 @@ CUTS: dict[str, list[tuple[str, dict[str, Any], list[str]]]] = {
         ("One two.\n\n::: {.a}\n\nThree four.\n\n:::", {"size": 4}, ["One two.", "::: {.a}\n\nThree four.", ":::"]),
         ("One two.\n\n<Tabs>\n\nThree four.", {"size": 3}, ["One two.", "<Tabs>\n\nThree four."]),
         ("One.\n\n??? tip\n\n    Three four.", {"size": 4}, ["One.", "??? tip\n\n    Three four."]),
-        ("One.\n\n<details>\n<summary>A</summary>\n\nThree four.", {"size": 4},
-         ["One.", "<details>\n<summary>A</summary>\n\nThree four."]),
+        ("A.\n\n<details>\n<summary>B</summary>\n\nC.", {"size": 3}, ["A.", "<details>\n<summary>B</summary>\n\nC."]),
+        ("One.\n\n1. A\n\nTwo.\n\n2. B?\n\nThree.", {"size": 3}, ["One.", "1. A\n\nTwo.", "2. B?\n\nThree."]),
         ("One two.\n\n<Tab/>\n\nThree four.", {"size": 3}, ["One two.\n\n<Tab/>", "Three four."]),
     ],
     "a small chunk takes parts of the next block, or joins across the weaker cut": [

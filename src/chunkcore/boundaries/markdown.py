@@ -31,10 +31,12 @@ _HTML_HEADING = re.compile(r"\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*", re.IGNORECASE 
 _TAG = re.compile("<[^<>]*>")
 # Of a heading, as in "Tea {#tea .green}": attributes, comments, and the tags of an anchor.
 _UNSEEN = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</?a\b[^<>]*>")
-# A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, a box of MkDocs, or one in bold.
+# A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, a box of MkDocs, one in bold, or a
+# title with a number, which is a list of one item.
 _OPENS = re.compile(
     r"[ \t]*<details[^<>]*>\s*<summary[^<>]*>[^\n]*|[ \t]*(?:!!!|\?{3}\+?|===)[ \t][^\n]+|"
-    r"[ \t]*(?:<[A-Za-z][^<>\n]*(?<!/)>|:{3,}[ \t]*[{\w][^\n]*|\*\*[^*\n]+\*\*:?|__[^_\n]+__:?)"
+    r"[ \t]*(?:<[A-Za-z][^<>\n]*(?<!/)>|:{3,}[ \t]*[{\w][^\n]*|\*\*[^*\n]+\*\*:?|__[^_\n]+__:?"
+    r"|\d{1,3}[.)][ \t][^\r\n]{1,99}(?<![.!;,…。]))"
 )
 _MATH = {"$$": "$$", "\\[": "\\]"}
 _ENVIRONMENT = re.compile(
@@ -135,7 +137,8 @@ class _Reader:
             parts = partial(self.blocks, node.children, *kept, path)
         is_code = node.kind in ("fence", "code_block", "html_block", "table", "math")
         text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
-        leads = node.kind == "heading" or _OPENS.fullmatch(self.text, *kept) is not None
+        opens = node.kind != "list_item" and _OPENS.fullmatch(self.text, *kept) is not None
+        leads = node.kind == "heading" or opens
         whole = node.kind == "heading" or is_code
         return Block(
             *kept, path, whole=whole, leads=leads, level=node.level, parts=parts, text=text

@@ -503,15 +503,17 @@ _BULLET = re.compile(r"[-+•‣◦·>|]|[([]?[a-z0-9]{1,3}[.)\\]][ \\t]")
 _UNDERLINE = re.compile(r"([=\-~^\"'#*+.])\1{2,}")
 _MARKED = re.compile(
     r"={1,6}[ \t]*\S|#{1,6}[ \t]+\S"  # AsciiDoc, Markdown
-    r"|\\(?:part|chapter|(?:sub){0,2}section|(?:sub)?paragraph)\*?[{\[]"  # LaTeX
+    r"|\\(?:part|chapter|(?:sub){0,2}section|(?:sub)?paragraph|label)\*?[{\[]"  # LaTeX
+    r"|\[[\[#.%][^\n]*\]\Z"  # what AsciiDoc says above a block
     # What begins an environment of LaTeX, a directive of reStructuredText, a block of Org, a division or a table.
     r"|(?i:\\begin\{|\.\. [\w:+-]+::|#\+begin_|:{3,}[ \t]*[{\w]|\{\|)"
     rf"|{_UNDERLINE.pattern}\Z"
 )
 _MARKED_ALONE = re.compile(r"\*{1,6}[ \t]+\S|!{1,3}[ \t]+\S")  # Org, wikis
 
-_CHAPTER = re.compile(
-    rf"(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)\.", re.IGNORECASE
+_CHAPTER = re.compile(  # a title may stand below
+    rf"(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)(?:\.|\n[^\n]*[^\n.!?;,])",
+    re.IGNORECASE,
 )
 _ORG = re.compile(r"\*{1,6} +[^\s*]")
 # Here and below lines begin with the sign before them, and texts with one more: for "^", `re` tries every place.
@@ -705,7 +707,7 @@ def _short_lines(text: str, sentences: Ranges) -> Iterator[tuple[int, str, str, 
     for number in short.tolist():
         line = text[starts[number] : ends[number]]
         after = text[ends[number] : starts[number + 1]]
-        if "\n" in after and "\n" not in line:
+        if "\n" in after and ("\n" not in line or _CHAPTER.fullmatch(line)):
             before = text[ends[number - 1] : starts[number]] if number else "\n\n"
             yield number, before, line, after
 
