@@ -99,13 +99,15 @@ WRITERS = {
     "compare": ["compare", *MEASURED, "-k", "3", "-o", "{1}/r"],
     "save-runs": ["compare", *MEASURED, "-k", "3", "-o", "{0}/r", "--save-runs", "{1}/runs"],
     "tune": ["tune", *MEASURED, "--folds", "2", "-o", "{1}/t"],
+    "calibrate": ["calibrate", "{1}/i", QUESTIONS, "--miss=0.9", "--refuse=0.9"],
     "label": ["questions", "label", DOCS, "--no-browser", "-o", "{1}/q.jsonl"],
 }
 HOW = ["missing", "full", "read-only"]
+NOT_TRIED = {("full", "label"), ("missing", "calibrate")}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc and /dev/full")
-@pytest.mark.parametrize(("how", "name"), [case for case in product(HOW, WRITERS) if case != ("full", "label")])
+@pytest.mark.parametrize(("how", "name"), sorted({*product(HOW, WRITERS)} - NOT_TRIED))
 def test_what_cannot_be_written_exits_1_and_says_what_is_there(how, name, tmp_path, request, fake, capfd):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.txt").write_text("Tea is hot. The sea is deep. Fees are low.")
@@ -115,6 +117,8 @@ def test_what_cannot_be_written_exits_1_and_says_what_is_there(how, name, tmp_pa
     if how != "missing":
         disk = request.getfixturevalue("disk")
         place = disk.path
+        if name == "calibrate":
+            assert main(["index", str(tmp_path / "docs"), "-o", str(place / "i")]) == 0
         disk.fill() if how == "full" else disk.remount("ro")
     assert main([part.format(tmp_path, place) for part in WRITERS[name]]) == 1
     said = capfd.readouterr().err.splitlines()[-1]

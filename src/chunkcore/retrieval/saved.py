@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.columns import BLOCK
-from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
+from chunkcore.errors import ChunkcoreError, DataError, NotWrittenError, OptionError, echo
 from chunkcore.files import check_no_link, installed_version, open_file, wait_for_lock, write_parts
 from chunkcore.models.base import Embedder
 from chunkcore.models.endpoint import check_stays_here
@@ -155,10 +155,14 @@ def write_index(
     """Write an index into a folder, see `Index.save`; `base` is the place of the index that this one updates."""
     if root.exists() and not (root.is_dir() and all(map(_is_ours, root.iterdir()))):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
-    root.mkdir(parents=True, exist_ok=True)
-    check_no_link(root / MANIFEST, root / _LOCK)
     data = f"data-{secrets.token_hex(8)}"
-    with (root / _LOCK).open("ab") as file:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        check_no_link(root / MANIFEST, root / _LOCK)
+        lock = (root / _LOCK).open("ab")
+    except OSError as error:
+        raise NotWrittenError.of(root, error) from error
+    with lock as file:
         wait_for_lock(file)  # while another process saves into the folder
         _check_base(base, root)
         try:
