@@ -18,8 +18,6 @@ from chunkcore.retrieval.saved import read_manifest
 from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import index_files, open_index
 from chunkcore.tokens import get_counter
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.files import lines_of, pdf_bytes
 
@@ -156,8 +154,6 @@ def test_a_pipe_and_a_link_to_itself_get_one_sentence(docs, capfd):
         assert len(told.splitlines()) == 1
     assert main(["search", str(docs), "ferry", "--json"]) == 0
     assert rows(capfd)
-    assert main(["questions", "label", str(docs / "circle"), "--no-browser"]) == 2
-    assert "circle" in capfd.readouterr().err
 
 
 @pytest.fixture
@@ -254,33 +250,6 @@ def test_files_that_go_move_or_cannot_be_read_between_searches(docs, cache, capf
         shown = capfd.readouterr()
         assert {json.loads(line)["document_id"] for line in shown.out.splitlines()} == {"moved.txt"}
         assert "deep: cannot be read: Permission denied" in " ".join(shown.err.split())
-
-
-texts = st.lists(st.text(alphabet="ab fox. \n\né東", max_size=80), min_size=1, max_size=4)
-
-
-@pytest.mark.filterwarnings("ignore:.* left out of")
-@settings(max_examples=25, deadline=None)
-@given(texts, texts)
-def test_an_updated_index_answers_as_a_new_one(tmp_path_factory, first, second):
-    root = tmp_path_factory.mktemp("index")
-    for name, files in (("0", first), ("1", second)):
-        if not any(text.strip() for text in files):
-            return
-        shutil.rmtree(root / "docs", ignore_errors=True)
-        (root / "docs").mkdir()
-        for number, text in enumerate(files, start=int(name)):
-            (root / "docs" / f"{number}.txt").write_text(text)
-        kept = index_files(root / "docs", root / "kept").index
-    new = index_files(root / "docs", None).index
-    assert {d.id: d.text for d in kept.corpus.documents} == {d.id: d.text for d in new.corpus.documents}
-    for question in ("fox", "a b", "東", "é fox ab"):
-        scores = []
-        for index in (kept, new):
-            places, values = index.search([question], 50).row(0)
-            chunks = [index.corpus[place] for place in places.tolist()]
-            scores.append({(c.document_id, c.start): round(v, 6) for c, v in zip(chunks, values.tolist(), strict=True)})
-        assert scores[0] == scores[1]
 
 
 def test_a_saved_index_is_made_updated_and_searched(docs, tmp_path, capfd, reads):

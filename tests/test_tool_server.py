@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,9 @@ from chunkcore.files import installed_version
 from chunkcore.scale.folder_index import FolderIndex, index_files, open_index, tool_server
 from mcp import Client, StdioServerParameters, stdio_client
 
+from tests.processes import started
+
+SERVE = ["-m", "chunkcore", "serve"]
 FERRY = "# Ferry\n\nThe ferry to Saltholm leaves at noon.\nDogs travel free on the ferry.\n"
 
 
@@ -49,8 +54,7 @@ def test_a_client_searches_and_reads_a_span_over_standard_input_and_output(docs:
         return client.server_info.version, tools.tools, row, block.text, read.contents[0].text
 
     environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    program = ["-m", "chunkcore", "serve", str(docs)]
-    served = stdio_client(StdioServerParameters(command=sys.executable, args=program, env=environment))
+    served = stdio_client(StdioServerParameters(command=sys.executable, args=[*SERVE, str(docs)], env=environment))
     version, [tool], row, answer, text = ask(served, calls)
     assert version == installed_version()
     assert (tool.name, tool.input_schema["additionalProperties"]) == ("search", False)
@@ -62,6 +66,19 @@ def test_a_client_searches_and_reads_a_span_over_standard_input_and_output(docs:
     assert (row["file"], last - first) == (str(docs / "ferry 1.md"), passage.count("\n"))
     assert "text" not in row, "no answer is sent twice"
     assert text == FERRY
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_server_while_its_input_is_open(docs: Path, stop: signal.Signals) -> None:
+    first = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": first}
+    command = [sys.executable, *SERVE, str(docs), "--no-cache"]
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as process:
+        process.stdin.write(f"{json.dumps(request)}\n".encode())
+        assert process.stdout.readline()
+        process.send_signal(stop)
+        assert process.wait(60) == -stop
 
 
 EMPTY = "the question is empty"

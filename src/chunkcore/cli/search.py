@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -221,7 +222,10 @@ def serve(opening: Opening) -> None:
     from chunkcore.scale.folder_index import is_index, tool_server
 
     reopen = None if is_index(opening.docs) else opening.open
-    tool_server(opening.open(), reopen).run("stdio")
+    server = tool_server(opening.open(), reopen)
+    for number in (signal.SIGINT, signal.SIGTERM):  # Python would wait for the thread that reads the input
+        signal.signal(number, signal.SIG_DFL)
+    server.run("stdio")
 
 
 def _check_source(docs: Path) -> None:
