@@ -123,6 +123,32 @@ def test_fix_changes_what_a_benchmark_refuses_and_shortens_nothing(tmp_path, evi
         load_benchmark(docs, questions)
 
 
+MARKED = {"document": "a.html", "start": 16, "end": 49, "text": "Tea is hot in the morning."}
+FILES = {
+    "a.jsonl": json.dumps({"question": "When?", "evidence": [MARKED]}),
+    "b.jsonl": json.dumps({"query": "When?", "contexts": ["Tea is hot in the morning."], "file": "a.html"}),
+    "c.jsonl": json.dumps(
+        {"question": "When?", "document_id": "a.html", "spans": [[16, 49]], "evidence": MARKED["text"]}
+    ),
+    "d.csv": 'question,contexts\nWhen?,"[""Tea is hot in the morning.""]"\n',
+    "e.tsv": "question\tevidence\nWhen?\tTea is hot in the morning.\n",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_file_of_questions_that_a_benchmark_reads_is_checked(name, tmp_path, capfd):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.html").write_text(PAGE)
+    (tmp_path / name).write_text(FILES[name])
+    given = [str(tmp_path / "docs"), "--questions", str(tmp_path / name)]
+    assert len(load_benchmark(given[0], given[2]).queries) == 1
+    assert main(["check", *given, "--no-cache"]) == main(["questions", "check", *given, "--embedder", "none"]) == 0
+    assert capfd.readouterr().out == "1 excerpt: 1 there\nnothing is wrong\n"
+    (tmp_path / "docs" / "a.html").rename(tmp_path / "docs" / "new.html")
+    assert main(["check", *given, "--no-cache"]) == 0
+    assert f": 1 {'moved' if 'document' in FILES[name] else 'there'}\n" in capfd.readouterr().out
+
+
 def test_questions_in_nearly_the_same_words_are_found_once_and_only_with_an_embedder():
     angles = {"Who sleeps?": 0, "Who is it that sleeps?": 10, "Who naps?": 25, "Why?": 90}
 

@@ -173,6 +173,9 @@ def read_json(path: Path) -> Any:
         raise DataError(f"{path}: not JSON ({error})") from error
 
 
+TABLES = (".csv", ".tsv")  # endings of files that `csv_rows` reads
+
+
 def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[str, str | None]]]:
     """The number of its last line, from 1, and each row of a CSV file with a header; missing values are None.
 

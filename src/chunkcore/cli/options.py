@@ -128,7 +128,7 @@ _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show n
 FollowLinks = Annotated[bool, flag("Read links out of a folder.", "--follow-links")]
 By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
 Questions = Annotated[
-    Path | None, _data("--questions", metavar="FILE", help="A questions.jsonl, or a CSV.")
+    Path | None, _data("--questions", metavar="FILE", help="A questions.jsonl, a CSV or a TSV.")
 ]
 ChunkerSpecs = Annotated[
     list[str] | None, chunker(help="name:option=value,...; repeatable (list chunkers).")

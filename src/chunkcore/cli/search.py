@@ -223,7 +223,10 @@ def serve(opening: Opening) -> None:
 
     reopen = None if is_index(opening.docs) else opening.open
     server = tool_server(opening.open(), reopen)
-    for number in (signal.SIGINT, signal.SIGTERM):  # Python would wait for the thread that reads the input
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # Python would wait for the thread that reads the input
         signal.signal(number, signal.SIG_DFL)
     server.run("stdio")
 
@@ -459,7 +462,8 @@ def check(
 
     Example: chunkcore check docs/ --questions questions.jsonl
     """
-    from chunkcore.files import json_lines
+    from chunkcore.evaluation.benchmarks.benchmark import question_rows
+    from chunkcore.evaluation.benchmarks.loading import understood
     from chunkcore.questions.labels import label_states
     from chunkcore.retrieval import WindowIndex
     from chunkcore.study.enough import index_changes
@@ -475,7 +479,8 @@ def check(
     failures = counts["split"] + counts["changed"] + counts["gone"]
     if index.enough is not None:
         assert isinstance(index, WindowIndex)
-        texts = [str(row.get("question", "")) for _, row in json_lines(questions)]
+        rows = [understood(row) for _, row in question_rows(questions)]
+        texts = [str(row.get("question", "")) for row in rows]
         changes = index_changes(index, texts)
         for change in changes:
             running.say(f"{change.words}: calibrate again")

@@ -32,6 +32,7 @@ from chunkcore.evaluation.benchmarks.loading import (
     entries_of,
 )
 from chunkcore.files import (
+    TABLES,
     check_unchanged,
     csv_rows,
     json_lines,
@@ -297,7 +298,7 @@ def read_listed(path: Path, column: str = "") -> list[str]:
     Raises `OptionError`: a table without a column's name, or a column for plain lines; or `DataError`.
     """
     kind = path.suffix.lower()
-    if kind not in (".csv", ".tsv", ".jsonl", ".ndjson"):
+    if kind not in (*TABLES, ".jsonl", ".ndjson"):
         if column:
             raise OptionError(
                 f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line"
@@ -305,7 +306,7 @@ def read_listed(path: Path, column: str = "") -> list[str]:
         return [text for _, text in text_lines(path) if text.strip()]
     if not column:
         raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
-    rows = csv_rows(path, [column]) if kind in (".csv", ".tsv") else json_lines(path)
+    rows = csv_rows(path, [column]) if kind in TABLES else json_lines(path)
     values = [row.get(column) for _, row in rows]
     texts = [value for value in values if isinstance(value, str) and value.strip()]
     if not texts:

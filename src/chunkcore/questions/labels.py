@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import OptionError, echo
-from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder, document_name
+from chunkcore.evaluation.benchmarks.benchmark import QuestionRow, question_rows
+from chunkcore.evaluation.benchmarks.loading import (
+    EvidenceError,
+    EvidenceFinder,
+    document_name,
+    entries_of,
+    understood,
+)
 from chunkcore.files import json_lines, utf8_line, write_checked
 from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.text_search import fold
@@ -52,7 +60,7 @@ class LabelState:
 
 def check_questions_file(path: Path) -> None:
     """Raise `OptionError` if the name does not end in ``.jsonl``."""
-    if path.suffix != ".jsonl" or not path.stem:
+    if path.suffix != ".jsonl":
         raise OptionError(f"the questions go into a file whose name ends in .jsonl, got {path}")
 
 
@@ -72,11 +80,11 @@ def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:
     """
     finder = _Finder(documents)
     states = []
-    for number, row in json_lines(path):
-        for _, excerpt in _excerpts(row):
+    for line, row in question_rows(path):
+        for _, excerpt in _excerpts(_with_entries(row, finder.texts)):
             state, places = finder.state(excerpt)
             name = str(row.get("id", ""))
-            states.append(LabelState(f"line {number}", name, excerpt["text"], state, places))
+            states.append(LabelState(line, name, excerpt["text"], state, places))
     return states
 
 
@@ -88,18 +96,20 @@ def evidence_of(document: Document, spans: Sequence[Span]) -> JsonObject:
     return {"document": document.id, "start": place.start, "end": place.end, "text": text}
 
 
-def _excerpts(row: JsonObject) -> Iterator[tuple[int, JsonObject]]:
-    """The excerpts of a row by their places in its list, each with the name of its document, "" for any.
+def _with_entries(row: QuestionRow, documents: Collection[str]) -> JsonObject:
+    """The row under our keys, its evidence as a list: empty where it is none, which `questions check` says."""
+    known = dict(understood(row, documents))
+    entries: list[Any] = []
+    with suppress(EvidenceError):
+        entries = entries_of(known)
+    known.pop("spans", None)
+    return {**known, "evidence": entries}
 
-    A single one becomes a list in the row.
-    """
-    if isinstance(row.get("evidence"), str):
-        row["evidence"] = [row["evidence"]]
-    entries = row.get("evidence")
-    if not isinstance(entries, list):
-        return
+
+def _excerpts(row: JsonObject) -> Iterator[tuple[int, JsonObject]]:
+    """The excerpts of a row by their places in its list, each with the name of its document, "" for any."""
     default = row.get("document_id") or ""
-    for place, entry in enumerate(entries):
+    for place, entry in enumerate(row["evidence"]):
         if isinstance(entry, str):
             entry = {"text": entry}
         if isinstance(entry, Mapping) and isinstance(entry.get("text"), str):
@@ -110,8 +120,12 @@ def _excerpts(row: JsonObject) -> Iterator[tuple[int, JsonObject]]:
 class _Finder:
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = documents
-        self._texts = {document.id: document.text for document in documents}
-        self._exact = Aligner(documents, similarity=None)
+        self.texts = {document.id: document.text for document in documents}
+        self._evidence = EvidenceFinder(documents)
+
+    @cached_property
+    def _exact(self) -> Aligner:
+        return Aligner(self._documents, similarity=None)
 
     @cached_property
     def _loose(self) -> Aligner:
@@ -119,16 +133,12 @@ class _Finder:
 
     def state(self, excerpt: JsonObject) -> tuple[State, tuple[Retrieved, ...]]:
         text, name = excerpt["text"], excerpt["document_id"]
-        start = excerpt.get("start")
-        here: State = "there"
-        if isinstance(start, int):
-            if self._texts.get(name, "").startswith(text, start):
-                span = Span(start, start + len(text))
-                return here, (Retrieved(name, (span,), text=text),)
-            here = "moved"
+        with suppress(EvidenceError, TypeError):
+            place = self._evidence.find(excerpt)
+            return "there", (Retrieved(place.document_id, (place.span,), text=text),)
         same = self._located(self._exact, text, name)
         if same.match in _PLACED:
-            return here, (same,)
+            return "moved", (same,)
         sentences = []
         for begin, end in sentence_ranges(text).tolist():
             sentence = text[begin:end].strip()
@@ -144,7 +154,7 @@ class _Finder:
 
     def _located(self, aligner: Aligner, text: str, name: str) -> Retrieved:
         """The text in its document, or else in another."""
-        if name in self._texts:
+        if name in self.texts:
             inside = aligner.locate(text, document_id=name)
             if inside.spans:
                 return inside
@@ -174,14 +184,16 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     """
     finder, aligner = EvidenceFinder(documents), Aligner(documents, similarity=_LEAST)
     by_id = {document.id: document for document in documents}
-    rows = []
+    rows: list[QuestionRow] = []
     fixes = []
     for number, row in json_lines(path):
         rows.append(row)
-        for place, excerpt in _excerpts(row):
+        known = _with_entries(row, by_id)
+        for place, excerpt in _excerpts(known):
             located = _resembling(excerpt, finder, aligner)
             if located is not None:
-                row["evidence"][place] = evidence_of(by_id[located.document_id], located.spans)
+                known["evidence"][place] = evidence_of(by_id[located.document_id], located.spans)
+                rows[-1] = known
                 name = str(row.get("id", ""))
                 fixes.append(
                     LabelState(f"line {number}", name, excerpt["text"], "changed", (located,))

@@ -12,9 +12,9 @@ from typing import Literal
 import numpy as np
 
 from chunkcore.errors import DataError, counted, echo
-from chunkcore.evaluation.benchmarks.benchmark import Query, Questions, is_chroma
+from chunkcore.evaluation.benchmarks.benchmark import Query, Questions, is_chroma, question_rows
 from chunkcore.evaluation.benchmarks.loading import QuestionReader, contents_of
-from chunkcore.files import json_object, text_lines
+from chunkcore.files import TABLES, json_object, text_lines
 from chunkcore.locating.text_search import Searchable, fold
 from chunkcore.models import Embedder, embed
 from chunkcore.models.base import unit_rows
@@ -187,17 +187,17 @@ def _copies(
 def _questions_file(
     documents: str | Path | Sequence[Document], questions: Questions | None
 ) -> Path | None:
-    """The questions' file, if they come line by line."""
+    """The questions' file, if they come from one."""
     is_folder = questions is None and isinstance(documents, str | Path)
     if is_folder and not is_chroma(Path(str(documents))):
         questions = Path(str(documents)) / "questions.jsonl"
-    if not isinstance(questions, str | Path) or Path(questions).suffix.lower() == ".csv":
-        return None
-    return Path(questions)
+    return Path(questions) if isinstance(questions, str | Path) else None
 
 
 def _lines(path: Path) -> list[Row]:
-    """The lines of a ``questions.jsonl``; a damaged line becomes a row that is left out."""
+    """The rows of a file of questions; a damaged line of JSON becomes one that is left out."""
+    if path.suffix.lower() in TABLES:
+        return list(question_rows(path))
     rows: list[Row] = []
     for number, line in text_lines(path):
         if line.strip():

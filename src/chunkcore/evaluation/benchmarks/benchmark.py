@@ -16,6 +16,7 @@ import numpy as np
 
 from chunkcore.errors import DataError, counted, echo, warn_user
 from chunkcore.files import (
+    TABLES,
     check_unchanged,
     csv_rows,
     json_lines,
@@ -328,7 +329,7 @@ def question_rows(questions: Questions) -> Iterable[Row]:
         return [(f"question {number}", row) for number, row in enumerate(questions, start=1)]
     path = Path(questions)
     kind = path.suffix.lower()
-    if kind == ".csv":
+    if kind in TABLES:
         return _table_rows(path)
     _, first = next(iter(text_lines(path)), (0, "{"))
     if kind == ".txt" and not first.startswith("{"):
