@@ -387,13 +387,15 @@ _MOST_SKIPPED = 63  # columns, as many as Word has
 
 
 def _unfold_tables(root: _Element) -> None:
-    """Replace each table that holds others, as those of a layout do, by what its cells hold; fill up short rows."""
+    """Replace tables of a layout, which hold others or have one column, by what they hold; fill up short rows."""
     for skipped in list(root.iter(f"{_W}gridBefore")):
         row, columns = skipped.getparent().getparent(), skipped.get(f"{_W}val", "")
         count = int(columns) if columns.isdecimal() else 0
         for _ in range(min(count, _MOST_SKIPPED)):
             row.insert(0, row.makeelement(f"{_W}tc"))
-    for table in root.xpath("//w:tbl[.//w:tbl]", namespaces=_SPACES):
+    for table in root.xpath(
+        "//w:tbl[.//w:tbl or not(.//w:tr[count(.//w:tc) > 1])]", namespaces=_SPACES
+    ):
         for cell in list(table.iter(f"{_W}tc")):
             if next(cell.iterancestors(f"{_W}tbl")) is table:
                 for child in list(cell):
@@ -443,9 +445,6 @@ def _item(match: re.Match[str]) -> str:
     return f"{label} "
 
 
-_FORMS = words("decimal decimalZero lowerLetter upperLetter lowerRoman upperRoman")
-
-
 @dataclass
 class _Level:
     """How a level of a list is numbered: `text` has %1 for the number of the first level, as in "%1.%2"."""
@@ -469,7 +468,7 @@ class _Lists:
             name = entry.get(f"{_W}abstractNumId", "")
             for level in entry.iter(f"{_W}lvl"):
                 form, place = _value(level, "w:numFmt"), level.get(f"{_W}ilvl", "0")
-                if form in _FORMS:
+                if form not in ("", "bullet", "none"):
                     start = int(_value(level, "w:start") or "1")
                     text = _value(level, "w:lvlText") or f"%{int(place) + 1}."
                     is_decimal = level.find("w:isLgl", _SPACES) is not None

@@ -461,25 +461,34 @@ def _converter() -> Any:  # noqa: C901  # of all its methods together
 _LETTERS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 _ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v",
           4: "iv", 1: "i"}  # fmt: skip
+_DIGITS = "〇一二三四五六七八九"
 
 
 def numeral(number: int, form: str) -> str:
     """A number as Word writes it in one of its forms: after z comes aa, then bb.
 
-    >>> numeral(27, "upperLetter"), numeral(14, "lowerRoman"), numeral(7, "decimalZero")
-    ('AA', 'xiv', '07')
+    >>> numeral(27, "upperLetter"), numeral(14, "lowerRoman"), numeral(7, "decimalZero"), numeral(20, "chineseCounting")
+    ('AA', 'xiv', '07', '二十')
     """
     if form == "decimalZero":
         return f"{number:02}"
-    if form == "decimal" or not 0 < number < 4000:
-        return str(number)
+    text = str(number)
+    if not 0 < number < 4000:
+        return text
     if form.endswith("Letter"):
         text = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
-    else:
+    elif form.endswith("Roman"):
         text = ""
         for value, letters in _ROMAN.items():
             text += number // value * letters
             number %= value
+    elif "Counting" in form and number < 100:
+        tens, ones = divmod(number, 10)
+        text = (
+            f"{_DIGITS[tens]}十{_DIGITS[ones]}".removeprefix("〇十")
+            .strip("〇")
+            .replace("一十", "十")
+        )
     return text.upper() if form.startswith("upper") else text
 
 
