@@ -59,6 +59,7 @@ from chunkadapters.places import (
 )
 from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError
+from chunkcore.locating import whole_number
 from chunkcore.plain import digest, plain
 from chunkcore.retrieval.where import own_copy
 from chunkcore.text import Chunk, Span
@@ -241,8 +242,8 @@ def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
     """
     text = document.content or ""
     first = 1
-    stated = document.meta.get("page_number")
-    if type(stated) is int:
+    stated = whole_number(document.meta.get("page_number"))
+    if stated is not None:
         first = stated - _leading_breaks(text)
     if "\f" not in text:
         return [first] * len(chunks)
