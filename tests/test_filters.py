@@ -84,8 +84,7 @@ def test_values_and_names_are_compared_as_what_they_say(stored, value) -> None:
     documents = [Document("Über.md", "A fox.", {"key": stored}), Document("b", "A fox.", {"key": math.nan})]
     index = get_retriever("bm25").index(chunk_corpus(documents, "sentence:size=8"))
     for where in ({"key": value}, ["U\u0308ber.md"], {"key": None}):
-        names = [hit.document_id for hit in index.retrieve("fox", where=where)]
-        assert names == ["Über.md"] * (where != {"key": None})
+        assert [hit.document_id for hit in index.retrieve("fox", where=where)] == ["Über.md"] * (where != {"key": None})
 
 
 def test_nested_metadata_is_the_documents_own() -> None:
@@ -168,3 +167,4 @@ def test_without_a_limit_it_returns_ten_at_most_and_nothing_where_no_document_is
     documents = [Document(f"d{number}", f"A fox naps {number}.") for number in range(30)]
     index = get_retriever(spec).index(chunk_corpus(documents, "sentence:size=8"), TextVectors(FakeEmbedder()))
     assert (len(index.retrieve("fox")), index.retrieve("fox", where=["none"])) == (10, [])
+    assert [hit.text for hit in index.retrieve("fox", max_tokens=2)] == ["A fox"], "the last one is cut"

@@ -370,7 +370,8 @@ class Index(ABC):
         max_tokens: MaxTokens | None = None,
         where: Where | None = None,
     ) -> RankedList:
-        """The best pieces, best first: at most `k`, and at most `max_tokens` tokens; without a limit, 10 pieces.
+        """The best pieces, best first: at most `k`, and at most `max_tokens` tokens, the last chunk cut there (a corpus
+        that was made of chunks has whole ones); without a limit, 10 pieces.
 
         Args:
             query: the question.
@@ -411,14 +412,22 @@ class Index(ABC):
         max_tokens: int | None,
     ) -> RankedList:
         """The answer of `retrieve`, whose arguments were checked."""
+        from chunkcore.retrieval.passages.assembly import first_cut
+
         if not len(self.corpus):
             return RankedList()
         sizes = self.corpus.token_counts
         hits = self.search_tokens([query], k, max_tokens, sizes)
-        if max_tokens is not None:
-            tokens = np.cumsum(sizes[hits.row(0)[0]])
-            hits = hits.best(int(np.searchsorted(tokens, max_tokens, side="right")))
-        return RankedList(self.pieces(hits)[0][:k])
+        pieces = self.pieces(hits)[0][:k]
+        if max_tokens is None:
+            return RankedList(pieces)
+        before = np.cumsum([0, *sizes[hits.row(0)[0]][:k]])
+        count = int(np.searchsorted(before, max_tokens, side="right")) - 1
+        best, left = RankedList(pieces[:count]), max_tokens - int(before[count])
+        if left and self.corpus.chunker is not None:
+            budget = Budget(left, self.corpus.chunker.token_counter)
+            best += first_cut(pieces[count : count + 1], budget)
+        return best
 
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0
