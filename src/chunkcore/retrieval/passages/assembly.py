@@ -412,11 +412,13 @@ def with_table_headers(
             header = headers.get((part.document_id, part.spans[0]))
             if header is None:
                 continue
-            place = header[0].start
+            place, end = header[0].start, header[-1].end
             spans = [span for name, span in held if name == part.document_id]
-            if any(span.start <= place < span.end for span in spans):
+            over = [span for span in spans if span.start < end and place < span.end]
+            # The passage may begin with the header's second line.
+            if any(span.start <= place or span not in passage.spans for span in over):
                 continue
-            longer = with_spans(passage, sorted((*header, *passage.spans)), documents)
+            longer = with_spans(passage, union(header, passage.spans), documents)
             more = budget.counter.count(longer.text) - budget.counter.count(passage.text)
             if more <= budget.left:
                 budget.left -= more
