@@ -229,16 +229,16 @@ _OTHER = {  # the alphabet with its eight commonest letters first
     "оеаинтсрбвгджзйклмпуфхцчшщъыьэюяё": "cp1251 koi8-r cp866 iso8859-5 mac-cyrillic",
     "оаинівтебгґдєжзїйклмпрсуфхцчшщьюя": "cp1251 koi8-u iso8859-5",
     "аоиенрстбвгдђжзјклљмњпћуфхцчџш": "cp1251 iso8859-5",
-    "αοιετσνηβγδζθκλμξπρςυφχψωάέήίόύώϊϋΐΰ": "cp1253 iso8859-7",
     "יוהלארמתבגדזחטכךםנןסעפףצץקש": "cp1255 iso8859-8",
+    "αοιετσνηβγδζθκλμξπρςυφχψωάέήίόύώϊϋΐΰ": "cp1253 iso8859-7",
     "اليمنوترءآأؤإئبةثجحخدذزسشصضطظعغفقكىهًٌٍَُِّْ": "cp1256 iso8859-6",
     "านรกอเงม" + "".join(map(chr, range(0x0E01, 0x0E5C))): "cp874",
 }
 _COMMON = 8
 _COMMON_SHARE = 0.4
 _MARKS = set("“”„‘’‚«»‹›–—…•·€£§°©®™№ \u00a0\u00ad¡¿´²³½")
-# Letters that end a word in Western languages, and a sign that begins none.
-_MISPLACED = re.compile(r"[ìòù](?=[a-z])|®(?=\w)")
+# Letters that end a word in Western languages, a sign that begins none, and signs that stand in none.
+_MISPLACED = re.compile(r"[ìòù](?=[a-z])|®(?=\w)|[a-z][³¹¿][a-z]")
 _WORD = re.compile(r"[^\W\d_]+")
 _MIXED = re.compile(r"[a-zA-Z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[a-zA-Z]")  # of two alphabets
 
@@ -246,7 +246,7 @@ _MIXED = re.compile(r"[a-zA-Z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[a-zA-Z]")  
 def _by_letters(data: bytes, alphabets: Mapping[str, str]) -> tuple[str, ...]:
     """The encodings in which the letters are those of one language, the likeliest first; one for each other text."""
     texts = {}  # the encoding by the text
-    likely = []
+    likely = set()
     for alphabet, names in alphabets.items():
         for name in names.split():
             with suppress(UnicodeDecodeError):
@@ -254,8 +254,10 @@ def _by_letters(data: bytes, alphabets: Mapping[str, str]) -> tuple[str, ...]:
                 if text not in texts and _fits(text, alphabet):
                     texts[text] = name
                     if 3 * len(set(alphabet) & set(text.lower())) > 2 * len(alphabet):
-                        likely.append(name)
-    return tuple(dict.fromkeys([*likely, *texts.values()]))
+                        likely.add(text)
+    # A text in capitals alone is likelier of another alphabet, which has no others.
+    ranked = sorted(texts, key=lambda text: (text.isupper(), text not in likely))
+    return tuple(map(texts.__getitem__, ranked))
 
 
 def _fits(text: str, alphabet: str) -> bool:
