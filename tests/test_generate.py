@@ -14,11 +14,12 @@ import chunkcore.chunkers.llm  # before `get_llm` is replaced, which it imports 
 import chunkcore.models
 import numpy as np
 import pytest
-from chunkcore import DataError, Document, ModelError, Span, load_benchmark
+from chunkcore import DataError, Document, ModelError, Span, load_benchmark, load_documents
 from chunkcore.cli import main
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache
 from chunkcore.questions import GenerationOptions, estimate_generation, generate_benchmark
+from chunkcore.questions.label import LabelledQuestions
 from chunkcore.questions.prompts import NotVerbatimError, Sample, Schedule, draw_sample, locate_excerpts, prompt_version
 from chunkcore.questions.validate import filter_questions
 from hypothesis import given, settings
@@ -422,15 +423,11 @@ def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, mode
     assert not benchmark.problems
     info = json.loads(output.with_suffix(".info.json").read_text())
     assert (info["options"]["seed"], info["model"], info["prompt"]) == (0, "honest", prompt_version())
-    assert info["questions"] == len(benchmark.queries)
-    assert info["options"]["sample_size"] == 400
-    rejected = [json.loads(line) for line in output.with_suffix(".rejected.jsonl").read_text().splitlines()]
-    assert len(rejected) == info["rejected"] == 25 - len(benchmark.queries)
-    assert all(each["reason"] for each in rejected)
-    arguments = ["compare", "--docs", str(docs), "--questions", str(output), "--output", str(tmp_path / "report")]
-    assert (
-        main([*arguments, "-s", "recursive:size=20", "-s", "sentence:size=20", "-r", "bm25", "--resamples", "100"]) == 0
-    )
+    assert (info["questions"], info["options"]["sample_size"]) == (len(benchmark.queries), 400)
+    reasons = [json.loads(line)["reason"] for line in output.with_suffix(".rejected.jsonl").read_text().splitlines()]
+    assert len(list(filter(None, reasons))) == info["rejected"] == 25 - len(benchmark.queries)
+    arguments = [str(docs), "--questions", str(output), "--output", str(tmp_path / "report"), "--resamples", "100"]
+    assert main(["compare", *arguments, "-s", "recursive:size=20", "-s", "sentence:size=20", "-r", "bm25"]) == 0
 
 
 def test_a_dry_run_tells_calls_and_cost_and_writes_nothing(docs, model, tmp_path, capsys):
@@ -438,8 +435,7 @@ def test_a_dry_run_tells_calls_and_cost_and_writes_nothing(docs, model, tmp_path
     assert main(command(docs, tmp_path / "q.jsonl", *more)) == 0
     told = capsys.readouterr().out
     assert re.match(r"honest: 100 calls, [\d,]+ tokens in, [\d,]+ tokens out, cost 0\.\d+\n", told)
-    assert "Nothing was asked" in told
-    assert model.usage.calls == 0
+    assert ("Nothing was asked" in told, model.usage.calls) == (True, 0)
     assert not list(tmp_path.glob("q*"))
 
 
@@ -447,9 +443,13 @@ def test_questions_that_somebody_wrote_are_not_written_over(docs, model, tmp_pat
     output = tmp_path / "questions.jsonl"
     output.write_text("mine")
     assert main(command(docs, output)) == 2
-    assert "questions.jsonl is there, and was not written by chunkcore questions generate" in capsys.readouterr().err
-    assert output.read_text() == "mine"
-    assert model.usage.calls == 0
+    assert (output.read_text(), model.usage.calls) == ("mine", 0)
+    output.unlink()
+    assert main(command(docs, output, "-n", "25")) == main(command(docs, output, "-n", "25")) == 0
+    LabelledQuestions(load_documents(docs), output).add("Mine?")
+    assert main(command(docs, output)) == 2
+    assert "questions.jsonl is there, and is not what chunkcore questions generate wrote" in capsys.readouterr().err
+    assert "Mine?" in output.read_text()
 
 
 @pytest.mark.parametrize(

@@ -104,12 +104,15 @@ _ASSUMED = (
 
 
 def _check_output(docs: Path, output: Path) -> None:
+    from chunkcore.files import read_text
+    from chunkcore.plain import digest
     from chunkcore.questions.labels import check_questions_file
 
     check_questions_file(output)
-    if output.exists() and not output.with_suffix(".info.json").exists():
+    info = output.with_suffix(".info.json")
+    if output.exists() and not (info.exists() and digest(output.read_bytes()) in read_text(info)):
         raise OptionError(
-            f"{output} is there, and was not written by chunkcore questions generate: name another file"
+            f"{output} is there, and is not what chunkcore questions generate wrote: name another file"
         )
     options.check_outside(_folder(docs), output)
 

@@ -32,6 +32,7 @@ from chunkcore.models.llm import (
 )
 from chunkcore.models.llm.base import Metered, awaited
 from chunkcore.options import Bounds, check_options
+from chunkcore.plain import digest
 from chunkcore.questions.labels import check_questions_file
 from chunkcore.questions.prompts import (
     NotVerbatimError,
@@ -407,8 +408,10 @@ def write_generated(questions: Path, generated: Generated) -> None:
         utf8_line({**asdict(row), "sample": [row.sample.start, row.sample.end]})
         for row in generated.rejections
     ]
+    written = b"".join(map(utf8_line, generated.rows))
     info = {
         "questions": len(generated.rows),
+        "checksum": digest(written),
         "rejected": len(generated.rejections),
         "stopped": generated.stopped,
         "relevance_threshold": generated.filtered and generated.filtered.relevance,
@@ -421,6 +424,6 @@ def write_generated(questions: Path, generated: Generated) -> None:
         {
             beside[0]: b"".join(rejected),
             beside[1]: json.dumps(info, indent=2).encode("ascii") + b"\n",
-            questions: b"".join(map(utf8_line, generated.rows)),
+            questions: written,
         }
     )
