@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 
 import pytest
 from chunkcore import Retrieved, get_counter
-from chunkcore.retrieval.base import Budget
+from chunkcore.retrieval.budget import Budget
 from chunkcore.retrieval.passages.assembly import Row, goes_on, passages_of
 from chunkcore.text import Document, Span
 from hypothesis import given

@@ -45,10 +45,11 @@ from chunkcore.locating import NAMING_KEYS, Hit, Locator, Verdict, unplaced
 from chunkcore.options import check_number, check_option_names
 from chunkcore.plain import digest
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever
-from chunkcore.retrieval.base import Budget, PassageIndex, check_limits
 from chunkcore.retrieval.base import MaxTokens as MaxTokens
+from chunkcore.retrieval.base import PassageIndex, check_limits
+from chunkcore.retrieval.budget import Budget, cut_unit
 from chunkcore.retrieval.passages.assembly import Order as Order
-from chunkcore.retrieval.passages.assembly import cut_unit, in_order
+from chunkcore.retrieval.passages.assembly import in_order
 from chunkcore.retrieval.passages.units import BALANCE as BALANCE
 from chunkcore.retrieval.saved import read_manifest
 from chunkcore.retrieval.where import Where, check_predicate, own_copy, truth

@@ -21,7 +21,7 @@ from chunkcore.evaluation.measures import Depth, budget_of, known_measures, meas
 from chunkcore.evaluation.results import Report
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
 from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
-from chunkcore.retrieval.base import Budget
+from chunkcore.retrieval.budget import Budget
 from chunkcore.run import Retrieved, Run
 from chunkcore.text import text_of_spans
 from chunkcore.tokens import TokenCounter, get_counter

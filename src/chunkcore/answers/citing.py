@@ -13,8 +13,8 @@ from itertools import chain
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.locating.alignment import Aligner
 from chunkcore.plain import terminal_text
+from chunkcore.retrieval.budget import part_of
 from chunkcore.retrieval.lexicon import word_keys
-from chunkcore.retrieval.passages.assembly import part_of
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.text import Document, Span
 

@@ -27,6 +27,7 @@ from chunkcore.options import (
     suggesting,
 )
 from chunkcore.registry import Registry
+from chunkcore.retrieval.budget import Budget, first_cut
 from chunkcore.retrieval.corpus import ChunkedCorpus, check_documents, chunk_corpus
 from chunkcore.retrieval.saved import Contents, Enough, SavedPlace, write_index
 from chunkcore.retrieval.vectors import TextVectors
@@ -50,50 +51,6 @@ def check_limits(
         check_number("k", k, 1)
     if max_tokens is not None and max_tokens != "auto":
         check_number("max_tokens", max_tokens, 1)
-
-
-class Budget:
-    """Tokens that are left for an answer.
-
-    Args:
-        max_tokens: at least 1.
-        counter: counts them.
-
-    Raises `OptionError`: the limit is under 1, or there is no such counter.
-
-    >>> budget = Budget(5, "words")
-    >>> budget.take("A fox naps."), budget.left, budget.fits("Rain falls today.")
-    ('A fox naps.', 2, False)
-    >>> budget.take("Rain falls today."), budget.left
-    ('Rain falls', 0)
-    """
-
-    def __init__(
-        self,
-        max_tokens: int,
-        counter: str | TokenCounter,
-    ) -> None:
-        check_number("max_tokens", max_tokens, 1)
-        self.counter = get_counter(counter)
-        self.left = max_tokens
-
-    def fits(self, text: str) -> bool:
-        return self.counter.count(text) <= self.left
-
-    def take(self, text: str) -> str:
-        """What fits of the text, whose tokens are spent: all of it, or the whole tokens of its beginning, without white
-        space after them. After a cut, nothing is left.
-        """
-        kept = text
-        # The beginning alone can have more tokens than in the whole text.
-        while kept and not self.fits(kept):
-            begins = self.counter.boundaries(kept)
-            kept = kept[: int(begins[min(self.left, len(begins) - 1)])].rstrip()
-        if kept == text:
-            self.left -= self.counter.count(text)
-        else:
-            self.left = 0
-        return kept
 
 
 FIRST_DEPTH = 16  # of a search, if only tokens are limited
@@ -412,8 +369,6 @@ class Index(ABC):
         max_tokens: int | None,
     ) -> RankedList:
         """The answer of `retrieve`, whose arguments were checked."""
-        from chunkcore.retrieval.passages.assembly import first_cut
-
         if not len(self.corpus):
             return RankedList()
         sizes = self.corpus.token_counts

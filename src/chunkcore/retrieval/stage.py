@@ -36,15 +36,15 @@ from chunkcore.registry import Registry
 from chunkcore.retrieval.base import (
     FIRST_DEPTH,
     MAX_TOKENS,
-    Budget,
     Hits,
     Index,
     PassageIndex,
     RetrievalMethod,
     retrievers,
 )
+from chunkcore.retrieval.budget import Budget, first_cut
 from chunkcore.retrieval.corpus import ChunkedCorpus
-from chunkcore.retrieval.passages.assembly import first_cut, passage_of
+from chunkcore.retrieval.passages.assembly import passage_of
 from chunkcore.retrieval.saved import Enough, OpenedFolder
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved

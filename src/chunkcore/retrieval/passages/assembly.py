@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.reading.visible import is_html
-from chunkcore.retrieval.base import Budget
+from chunkcore.retrieval.budget import Budget, first_cut
 from chunkcore.run import RankedList, Retrieved
 from chunkcore.spans import union
-from chunkcore.text import Document, Span, offsets_within, text_of_spans
+from chunkcore.text import Document, Span, text_of_spans
 
 PRICE = 0.1  # of a passage, of what the best unit is above the threshold
 CRUMB = 36  # tokens: a shorter run takes a neighbour, where the budget is twenty times as much
@@ -97,36 +97,6 @@ def passage_of(
     return Retrieved(name, joined, score, text, tuple(units))
 
 
-def part_of(
-    piece: Retrieved,
-    start: int,
-    end: int,
-) -> Retrieved:
-    """The piece of ``text[start:end]``, with its places in the document: all of them if the text is not the document's.
-
-    >>> piece = Retrieved("fox.txt", (Span(4, 7), Span(20, 24)), 1.0, "fox naps")
-    >>> part_of(piece, 4, 8).spans, part_of(piece, 1, 5).spans
-    ((Span(start=20, end=24),), (Span(start=5, end=7), Span(start=20, end=21)))
-    """
-    spans = []
-    offsets = offsets_within(piece.text, piece.spans) or []
-    for begin, span in zip(offsets, piece.spans, strict=False):
-        low, high = max(start, begin), min(end, begin + len(span))
-        if low < high:
-            spans.append(Span(span.start + low - begin, span.start + high - begin))
-    kept = tuple(spans) or piece.spans
-    return replace(piece, spans=kept, text=piece.text[start:end], parts=())
-
-
-def cut_unit(unit: Retrieved, budget: Budget) -> list[Retrieved]:
-    """A passage of one unit, cut at its last whole token within the budget; none if not one character fits."""
-    text = budget.take(unit.text)
-    if not text:
-        return []
-    part = replace(part_of(unit, 0, len(text)), match="part")
-    return [replace(part, parts=(part,))]
-
-
 # ---- Units to passages
 
 
@@ -190,17 +160,6 @@ def passages_of(
         best = max(unit.score for unit in units)
         passages.append(passage_of(units, best, documents))
     return passages
-
-
-def first_cut(units: Iterable[Retrieved], budget: Budget) -> list[Retrieved]:
-    """A passage of the first of these units of which the budget holds a character, cut where it is full."""
-    left = budget.left
-    for unit in units:
-        passages = cut_unit(unit, budget)
-        if passages:
-            return passages
-        budget.left = left
-    return []
 
 
 def in_order(passages: Iterable[Retrieved], order: Order) -> RankedList:

@@ -13,7 +13,8 @@ import numpy as np
 import regex
 
 from chunkcore.plain import digest_of_texts
-from chunkcore.retrieval.base import Budget, best_of
+from chunkcore.retrieval.base import best_of
+from chunkcore.retrieval.budget import Budget
 from chunkcore.retrieval.lexicon import HAS_UNSPACED, without_tags, word_keys
 from chunkcore.retrieval.passages.assembly import (
     Row,

@@ -14,7 +14,6 @@ from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds, check_number, format_spec
 from chunkcore.retrieval.base import (
     MAX_TOKENS,
-    Budget,
     Hits,
     MaxTokens,
     PassageIndex,
@@ -22,9 +21,10 @@ from chunkcore.retrieval.base import (
     best_of,
     retrievers,
 )
+from chunkcore.retrieval.budget import Budget, first_cut
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import check_words, word_keys, words
-from chunkcore.retrieval.passages.assembly import Order, first_cut, in_order
+from chunkcore.retrieval.passages.assembly import Order, in_order
 from chunkcore.retrieval.passages.candidates import FEW, Answer, Question, has_decisive_words
 from chunkcore.retrieval.passages.units import (
     BALANCE,
