@@ -269,26 +269,32 @@ def tune(
     folds = assign_folds(benchmark, settings)
     model = cached_embedder(embedder)
     scorer = Scorer(benchmark, counter=settings.counter)
-    reports = []
+    reports: list[Report] = []
     failures: dict[str, str] = {}
     groups: dict[str, list[System]] = {}
     for system in configurations:
         groups.setdefault(system.chunker, []).append(system)
     progress = progress or no_progress
-    for number, (chunker, group) in enumerate(groups.items()):
-        progress("tune", number, len(groups))
+
+    def run(group: Sequence[System]) -> None:
+        chunker, names = group[0].chunker, [system.retriever for system in group]
         try:
-            reports += run_experiment(
-                scorer,
-                {chunker: prepare(get_chunker(chunker))},
-                model,
-                retrievers=[system.retriever for system in group],
-                measures=[settings.goal],
+            built = {chunker: prepare(get_chunker(chunker))}
+            reports.extend(
+                run_experiment(scorer, built, model, retrievers=names, measures=settings.goal)
             )
         except ChunkcoreError as error:
-            if default in group:
+            if len(group) > 1:  # another retriever may take the same chunks
+                for system in group:
+                    run([system])
+                return
+            if group == [default]:
                 raise
-            failures |= {system.name: str(error) for system in group}
+            failures[group[0].name] = str(error)
+
+    for number, group in enumerate(groups.values()):
+        progress("tune", number, len(groups))
+        run(group)
     progress("tune", len(groups), len(groups))
     reports = [replace(one, name=replace(one.system, embedder="").name) for one in reports]
     return conclude(reports, default.name, folds, settings, failures)
