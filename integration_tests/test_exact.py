@@ -20,7 +20,7 @@ pytest.importorskip("haystack")
 from chunkadapters.exact import Aligned, exact, exact_chunker
 from chunkadapters.haystack import ChunkcoreDocumentSplitter
 from chunkadapters.langchain import ChunkcoreTextSplitter
-from chunkadapters.llamaindex import ChunkcoreNodeParser
+from chunkadapters.llamaindex import ChunkcoreNodeParser, PlacedNodeParser
 from chunkadapters.llamaindex.retrieval import hit_of
 from chunkcore import Chunk, DataError, Document, get_chunker
 from chunkcore.locating import Locator
@@ -230,9 +230,8 @@ def test_what_a_parser_writes_into_its_nodes_stays() -> None:
     assert {locator.locate(hit_of(node)).kind for node in nodes} == {"placed"}
     assert nodes[0].metadata["window"].split() == ["The", "fox", "naps.", "The", "dog", "runs."]
     assert {"window", "original_text"} <= set(nodes[0].excluded_llm_metadata_keys)
-    (first, second) = exact(MarkdownNodeParser()).get_nodes_from_documents(
-        [LlamaDocument(text="# A\n\nTea.\n\n## B\n\nSea.")]
-    )
+    parser = PlacedNodeParser.from_dict(exact(MarkdownNodeParser()).to_dict())
+    (first, second) = parser.get_nodes_from_documents([LlamaDocument(text="# A\n\nTea.\n\n## B\n\nSea.")])
     assert [first.metadata["header_path"], second.metadata["header_path"]] == ["/", "/A/"]
     assert (first.start_char_idx, second.start_char_idx) == (0, 11)
 

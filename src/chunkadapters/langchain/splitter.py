@@ -236,8 +236,8 @@ class _Source:
 
     def __init__(self, document_id: str | None, text: str, metadata: Metadata) -> None:
         self.document_id, self.text, self.metadata = document_id, text, metadata
-        self.is_chunk = metadata.get(KEYS.start) is not None
         self.id, self.origin = source_of(document_id, text, metadata)
+        self.is_chunk = self.origin is not WHOLE
         # Documents without an id differ by their text: the pages of one source share its name.
         document = CoreDocument(document_id or f"{self.id}#{digest(text)}", text, metadata)
         self.document = chunkable(document, is_chunk=self.is_chunk)

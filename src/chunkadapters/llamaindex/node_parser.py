@@ -21,6 +21,7 @@ from llama_index.core.bridge.pydantic import (
 )
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
+from llama_index.core.node_parser.loading import load_parser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
 from llama_index.core.schema import (
     BaseNode,
@@ -183,6 +184,21 @@ _ID_FUNCS = {function.__name__: function for function in (chunk_id_func, default
 class _InThread(NodeParser, ABC):
     """A parser that cuts in a thread: LlamaIndex' default would block the event loop."""
 
+    @field_validator("id_func", mode="before")
+    @classmethod
+    def _callable_id_func(cls, value: object) -> Any:
+        """Replace a function's name in a configuration: the default's by the function, any other by the default."""
+        if isinstance(value, Mapping):
+            name = value.get("id_func_name")
+            if name not in _ID_FUNCS:
+                warn_user(
+                    f"the id_func {name!r} cannot be built from its name and is replaced by "
+                    f"{chunk_id_func.__name__}; pass it as from_dict(data, id_func=...)",
+                    UserWarning,
+                )
+            return _ID_FUNCS.get(str(name), chunk_id_func)
+        return chunk_id_func if value is None else value
+
     async def _aparse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
@@ -279,21 +295,6 @@ class ChunkcoreNodeParser(_InThread):
     @field_serializer("chunker")
     def _name_of_chunker(self, chunker: Chunker) -> str:
         return chunker.name
-
-    @field_validator("id_func", mode="before")
-    @classmethod
-    def _callable_id_func(cls, value: object) -> Any:
-        """Replace a function's name in a configuration: the default's by the function, any other by the default."""
-        if isinstance(value, Mapping):
-            name = value.get("id_func_name")
-            if name not in _ID_FUNCS:
-                warn_user(
-                    f"the id_func {name!r} cannot be built from its name and is replaced by "
-                    f"{chunk_id_func.__name__}; pass it as from_dict(data, id_func=...)",
-                    UserWarning,
-                )
-            return _ID_FUNCS.get(str(name), chunk_id_func)
-        return chunk_id_func if value is None else value
 
     @field_serializer("id_func")
     def _name_of_id_func(self, value: Callable[[int, BaseNode], str]) -> dict[str, str]:
@@ -429,7 +430,8 @@ class PlacedNodeParser(_InThread):
     up to the next node, ``located`` if the text is altered or repeated, ``derived`` if it is altered.
 
     Args:
-        parser: any node parser.
+        parser: any node parser. A configuration holds LlamaIndex' own; pass any other to
+            ``from_dict(data, parser=...)``.
         unplaced: "mark" nodes that are not in the text, or "refuse" them with a `DataError`.
 
     >>> from llama_index.core import Document
@@ -442,6 +444,13 @@ class PlacedNodeParser(_InThread):
 
     parser: SerializeAsAny[NodeParser]
     unplaced: Unplaced = "mark"
+
+    @field_validator("parser", mode="before")
+    @classmethod
+    def _loaded(cls, value: object) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return load_parser({**value, "id_func": cls._callable_id_func(value.get("id_func"))})
 
     @classmethod
     def class_name(cls) -> str:
