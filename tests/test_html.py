@@ -351,7 +351,7 @@ PAGES = {
     "blocks by style": ("<b style='display: block'>Tea</b><b style='display:block'>hot</b>", "Tea\n\nhot"),
     "XHTML": ("<div xmlns='http://www.w3.org/1999/xhtml'><script/>T<i epub:type='pagebreak'/>ea</div>", "Tea"),
     "labels": ("<p>Of<svg><title>hot</title><text>tea</text></svg>now", "Ofhot tea now"),
-    "blank lines": ("<p>Tea&nbsp;<p>&nbsp;<p>hot", "Tea\n\nhot"),
+    "blank lines": ("<p>Tea&nbsp;<p>&nbsp;<p># hot<br>--<br>It is.", "Tea\n\n\\# hot\n\n--\nIt is."),
     "shown to none": (
         "<dialog>no</dialog><video>no</video><dialog open>Tea</dialog><math><mi>x</mi><annotation>no</annotation>"
         "</math><span class='katex-html base'>x</span>",

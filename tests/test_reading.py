@@ -229,7 +229,7 @@ def item(text: str, level: int, name: int = 5) -> str:
 
 def test_a_docx_as_markdown(tmp_path):
     pytest.importorskip("markitdown")
-    body = [paragraph("Of tea", "Titel"), paragraph("Kinds", "berschrift1"), paragraph("Black &amp; &lt;b>hot&lt;/b>.")]
+    body = [paragraph("Of tea", "Titel"), paragraph("Kinds", "berschrift1"), paragraph("# A &amp; &lt;b>b&lt;/b>.")]
     steps = ("boil", 0), ("water", 1), ("pot", 1), ("pour", 0), ("cup", 1)
     deleted = item("", 0).replace("</w:numPr>", "</w:numPr><w:rPr><w:del/></w:rPr>")
     body += [deleted, *(item(*step) for step in steps), paragraph("Then:"), item("drink", 0), item("wash", 0, 6)]
@@ -240,7 +240,7 @@ def test_a_docx_as_markdown(tmp_path):
     body += [table([["Kind", "Heat"], ["black", "hot"]])]
     file = write_docx(tmp_path / "tea.docx", "".join(body), numbering=word_xml(lists, "numbering"))
     text = (
-        "# Of tea\n\n# Kinds\n\nBlack & <b>hot</b>.\n\n1. boil\n   1. water\n   2. pot\n2. pour\n   1. cup\n\nThen:\n\n"
+        "# Of tea\n\n# Kinds\n\n\\# A & <b>b</b>.\n\n1. boil\n   1. water\n   2. pot\n2. pour\n   1. cup\n\nThen:\n\n"
         "3. drink\n1. wash\n\n| Kind | Heat |\n| --- | --- |\n| black | hot |"
     )
     assert document_of(file).text == text

@@ -19,7 +19,7 @@ from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, left_out, readers
 from chunkcore.reading.encodings import decode_text
-from chunkcore.reading.visible import fenced, in_cell, numeral, raised, visible_text
+from chunkcore.reading.visible import HASHES, RULE, fenced, in_cell, numeral, raised, visible_text
 from chunkcore.text import Document
 
 if TYPE_CHECKING:
@@ -227,8 +227,7 @@ class Docx(Packed):
             for equation in root.iter(f"{MATH}oMath"):
                 mend_equation(equation)
             _unfold_tables(root)
-            for text in root.xpath("//w:tc//w:t", namespaces=_SPACES):
-                text.text = in_cell(text.text or "")  # MarkItDown leaves a bar as it is
+            _escape(root)
             for node in root.iter(*_READ_AS):
                 node.tag = _READ_AS[str(node.tag)]
             for line_end in root.iter(f"{_W}br"):  # of a page or a column, too
@@ -250,6 +249,14 @@ class Docx(Packed):
         return _ITEM.sub(_item, _converted(packed(members)))
 
 
+def _escape(root: _Element) -> None:
+    """Escape what Markdown would take for edges of cells and for headings; MarkItDown leaves it as it is."""
+    for text in root.xpath("//w:tc//w:t", namespaces=_SPACES):
+        text.text = in_cell(text.text or "")
+    for text in root.xpath("//w:p[not(ancestor::w:tc)]/descendant::w:t[1]", namespaces=_SPACES):
+        text.text = HASHES.sub(r"\\\g<0>", text.text or "")
+
+
 def _converted(data: bytes) -> str:
     """A Word document as Markdown, by MarkItDown."""
     needed("markitdown", "office", "read DOCX")
@@ -266,7 +273,7 @@ def _converted(data: bytes) -> str:
     converted = converter().convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
     text = _NOTE_LINK.sub(r"\1", converted.markdown.replace("\r\n", "\n"))
     text = _RAISED.sub(lambda match: raised(match[1]), text)
-    text = re.sub(r"\n{3,}", "\n\n", text).strip()
+    text = re.sub(r"\n{3,}", "\n\n", RULE.sub("\n\n", text)).strip()
     return _NO_HEADER.sub(r"\2\n\1", text)
 
 

@@ -283,6 +283,9 @@ _PLAIN_BLOCKS = BLOCK_TAGS - words(
     td tfoot th thead title tr ul"""
 )
 _WORDS = words("a b button em font i label span strong")
+# In a paragraph: what begins a heading of Markdown, and the line end before what makes one of the lines above it.
+HASHES = re.compile("^#{1,6}(?= )", re.MULTILINE)
+RULE = re.compile(r"\n(?=[-=]+ *$)", re.MULTILINE)
 _BLOCK_STYLE = re.compile(r"display\s*:\s*(?:block|flex|grid|list-item)", re.IGNORECASE)
 # A table with one of these in it holds a page's layout, if it has one row or a cell over so many characters.
 _BLOCKS = words("h1 h2 h3 h4 h5 h6 ul ol pre blockquote")
@@ -401,6 +404,10 @@ def _converter() -> Any:  # noqa: C901  # of all its methods together
             return text
 
         convert_code = convert_kbd = convert_samp = convert_a
+
+        def convert_p(self, element: Tag, text: str, parent_tags: set[str]) -> str:
+            shown = str(super().convert_p(element, text, parent_tags))
+            return HASHES.sub(r"\\\g<0>", RULE.sub("\n\n", shown))
 
         def convert_sup(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             return raised(text)
