@@ -6,7 +6,9 @@ import warnings
 from pathlib import Path
 
 import pytest
+from chunkcore import OptionError
 from chunkcore.cli import main
+from chunkcore.cli.options import check_output
 from chunkcore.reading.opening import REPORT_NAMES, load_documents
 from chunkcore.report import read_reports
 
@@ -17,16 +19,14 @@ GENERATED = ("q.jsonl", "q.rejected.jsonl", "q.info.json")
 
 @pytest.fixture
 def docs(tmp_path: Path) -> Path:
-    folder = tmp_path / "docs"
-    folder.mkdir()
-    (folder / "fox.txt").write_text("The fox naps under the lid. At noon it wakes.", encoding="utf-8")
-    return folder
+    laid(tmp_path / "docs", "fox.txt", text="The fox naps under the lid. At noon it wakes.")
+    return tmp_path / "docs"
 
 
-def laid(folder: Path, *names: str) -> None:
+def laid(folder: Path, *names: str, text: str = "{}") -> None:
     folder.mkdir(exist_ok=True, parents=True)
     for name in names:
-        (folder / name).write_text("{}", encoding="utf-8")
+        (folder / name).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,15 @@ def test_a_name_alone_does_not_make_it_ours(docs: Path, names: tuple[str, ...]) 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(load_documents(docs)) == len(names) + 1
+    if names[0] in REPORT_NAMES:
+        with pytest.raises(OptionError, match="would be replaced, and is in no report that chunkcore wrote"):
+            check_output(docs / "out")
 
 
 def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(docs, tmp_path, capfd, monkeypatch):
     monkeypatch.setattr("chunkcore.models.get_embedder", lambda name: FakeEmbedder(8, name=name))
-    questions = tmp_path / "questions.jsonl"
-    questions.write_text('{"question": "Who naps?", "evidence": ["The fox naps under the lid."]}\n', encoding="utf-8")
-    call = ["compare", "--docs", str(docs), "--questions", str(questions), "--resamples", "100", "--no-cache"]
+    laid(tmp_path, "q.jsonl", text='{"question": "Who naps?", "evidence": ["The fox naps under the lid."]}\n')
+    call = ["compare", str(docs), "--questions", str(tmp_path / "q.jsonl"), "--resamples", "100", "--no-cache"]
     call += ["-s", "recursive:size=20", "-o"]
     assert main([*call, str(docs / "out")]) == 0
     assert main([*call, str(docs / "out"), "--save-runs", str(docs / "runs")]) == 0
@@ -64,8 +66,6 @@ def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(docs, tmp
     written = [file for folder in ("out", "runs") for file in (docs / folder).iterdir()]
     assert f"({len(written)}, in out, runs): write results elsewhere" in capfd.readouterr().err
     after = read_reports(docs / "out2" / "report.json")[0]
-    assert before.chunks is not None
-    assert after.chunks is not None
     assert after.chunks.count == before.chunks.count
     assert after.values("Recall@5").tolist() == [1.0]
 

@@ -9,6 +9,7 @@ import chunkcore.models
 import pytest
 from chunkcore import Document, MissingExtraError, load_benchmark, load_documents
 from chunkcore.cli import main
+from chunkcore.cli.options import Data
 from chunkcore.datasets import dataset_path
 from chunkcore.questions import Finding, validate_benchmark
 from chunkcore.questions.labels import fix_questions
@@ -142,6 +143,7 @@ def test_each_file_of_questions_that_a_benchmark_reads_is_checked(name, tmp_path
     (tmp_path / name).write_text(FILES[name])
     given = [str(tmp_path / "docs"), "--questions", str(tmp_path / name)]
     assert len(load_benchmark(given[0], given[2]).queries) == 1
+    assert Data(questions=Path(name)).more_questions == f"chunkcore questions label docs/ --output {name[0]}.jsonl"
     assert main(["check", *given, "--no-cache"]) == main(["questions", "check", *given, "--embedder", "none"]) == 0
     assert capfd.readouterr().out == "1 excerpt: 1 there\nnothing is wrong\n"
     (tmp_path / "docs" / "a.html").rename(tmp_path / "docs" / "new.html")

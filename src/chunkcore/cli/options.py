@@ -210,7 +210,8 @@ class Data(Documents):
     def more_questions(self) -> str:
         """The command to label more questions about these documents."""
         docs = shlex.quote(self.pasted_folder)
-        return f"chunkcore questions label {docs} --output {shlex.quote(str(self.questions or 'questions.jsonl'))}"
+        file = (self.questions or Path("questions")).with_suffix(".jsonl")
+        return f"chunkcore questions label {docs} --output {shlex.quote(str(file))}"
 
     def benchmark(self, output: Path) -> Benchmark:
         """Read them; a report that an earlier run wrote into `output` is no document."""
@@ -378,15 +379,20 @@ def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:
 
 
 def check_output(output: Path) -> None:
-    """Check before long work that a report can be written."""
+    """Check before long work that a report can be written, and over nothing but a report."""
     from chunkcore.files import check_no_link
-    from chunkcore.reading.opening import REPORT_NAMES
+    from chunkcore.reading.opening import REPORT_NAMES, written_names
     from chunkcore.report.html import require_jinja2
 
     require_jinja2()
     if output in (REPORT, TUNING):  # the current folder may be a stranger's
         check_no_link(output)
     check_no_link(*[output / name for name in REPORT_NAMES])
+    there = {name for name in REPORT_NAMES if (output / name).exists()}
+    for name in there.difference(written_names(there)):
+        raise OptionError(
+            f"{output / name} would be replaced, and is in no report that chunkcore wrote: name another folder"
+        )
     check_folder(output)
 
 

@@ -318,7 +318,7 @@ def walk_folder(
                         names.add(entry.name)
         except OSError as error:
             on_error(root / folder, error)
-        ours = set(_written_names(names))
+        ours = set(written_names(names))
         has_data = bool(folders) and all(map(_INDEX_DATA.search, folders))
         if folder and has_data and names == {_MANIFEST}:  # a saved index
             ours, folders = names, []
@@ -370,10 +370,10 @@ _OUTPUTS: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 
 
-def _written_names(names: set[str]) -> Iterator[str]:
+def written_names(names: set[str]) -> Iterator[str]:
     """Which of a folder's files an earlier command wrote: all names of one output are there.
 
-    >>> sorted(set(_written_names({"report.json", "questions.csv", "report.md", "own.md", "sweep.json"})))
+    >>> sorted(set(written_names({"report.json", "questions.csv", "report.md", "own.md", "sweep.json"})))
     ['questions.csv', 'report.json', 'report.md']
     """
     for required, optional in _OUTPUTS.items():
