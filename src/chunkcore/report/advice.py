@@ -245,8 +245,8 @@ class _Choice:
         self.comparison = page.comparison
         self.measure = self.comparison.measure
         standing = self.comparison.standing
-        asked = [report for report in standing if report.asked is None]
-        names = [report.name for report in asked or standing]
+        complete = [report for report in standing if report.asked is None]
+        names = [report.name for report in complete or standing]
         self._means = {report.name: report.mean(self.measure) for report in page.reports}
         self._lowest, self._amounts, self._costs = _costs(page)
         self._near = self._within_margin(names)

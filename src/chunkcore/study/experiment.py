@@ -47,7 +47,6 @@ from chunkcore.plain import text_key
 from chunkcore.retrieval import ChunkedCorpus, Index, RetrievalMethod, chunk_corpus, get_retriever
 from chunkcore.retrieval.base import PassageIndex, check_limits
 from chunkcore.retrieval.vectors import Rows, TextVectors
-from chunkcore.retrieval.where import Where
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.study.behind import (
@@ -125,8 +124,9 @@ def run_retriever(
     name = name or kind
     if isinstance(retriever, Index):
         counts = None if counter is None else get_counter(counter)
-        answers = partial(_answers, retriever, sizes, k=k, max_tokens=max_tokens, counter=counts)
-        return _at_once(questions, answers, retriever.corpus.retrieved, name)
+        return _index_run(
+            retriever, questions, name, sizes, k=k, max_tokens=max_tokens, counter=counts
+        )
     limits = [k] if max_tokens is None else [k, max_tokens]
 
     def ask(query: Query) -> Sequence[Retrieved]:
@@ -143,34 +143,24 @@ def run_retriever(
     return ask_each(questions, ask, name)
 
 
-def _answers(
-    index: Index,
-    sizes: Numbers | None,
-    texts: Sequence[str],
-    where: Where | None = None,
-    **limits: Any,
-) -> Sequence[Sequence[Retrieved]]:
-    """An index's answers to questions with one filter; `sizes` are of all its chunks."""
-    if where is not None:
-        index = index.within(where)
-        if sizes is not None:
-            sizes = sizes[index.corpus.places]
-    return index.answers(texts, sizes=sizes, **limits)
-
-
-def _at_once(
-    questions: Sequence[Query],
-    answers_of: Callable[..., Sequence[Sequence[Retrieved]]],
-    pool: Sequence[Retrieved],
-    name: str,
+def _index_run(
+    index: Index, questions: Sequence[Query], name: str, sizes: Numbers | None, **limits: Any
 ) -> Run:
-    """All questions at once, or one after another if that fails or one has a filter."""
+    """All questions at once, or one after another if that fails or one has a filter; `sizes` are of all chunks."""
+    pool = index.corpus.retrieved
+
+    def ask(query: Query) -> Sequence[Retrieved]:
+        part, tokens = index, sizes
+        if query.where is not None:
+            part = index.within(query.where)
+            tokens = None if sizes is None else sizes[part.corpus.places]
+        return part.answers([query.text], sizes=tokens, **limits)[0]
+
     if all(query.where is None for query in questions):
         with suppress(Exception):  # one question may have failed: which one?
-            answers = answers_of([query.text for query in questions])
+            answers = index.answers([query.text for query in questions], sizes=sizes, **limits)
             return Run(name, Answers.of([query.id for query in questions], answers), pool)
-    run = ask_each(questions, lambda query: answers_of([query.text], query.where)[0], name)
-    return replace(run, pool=pool)
+    return replace(ask_each(questions, ask, name), pool=pool)
 
 
 @suggesting
