@@ -759,13 +759,13 @@ def test_html_wins_over_a_stub_of_text(tmp_path, stub):
 def test_a_notebook_is_its_texts_and_code_without_pictures(tmp_path):
     pytest.importorskip("markitdown")
     cells = [
-        {"cell_type": "markdown", "source": ["# Tea\n", "![x](data:image/png;base64," + "A" * 99 + ")"]},
+        {"cell_type": "markdown", "source": ["# Tea\n", "![x](data:image/png;base64," + "A" * 99 + ")\n~~~ r"]},
         {"cell_type": "code", "source": "print('hot')", "outputs": [{"output_type": "stream", "text": "hot\n"}]},
     ]
     file = tmp_path / "tea.ipynb"
     file.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}), "utf-16")
     document, notes = read_file(file)
-    assert document.text == "# Tea\n![x](data:)\n\n```python\nprint('hot')\n```"
+    assert document.text == "# Tea\n![x](data:)\n~~~ r\n~~~\n\n```python\nprint('hot')\n```"
     assert notes == ("outputs of its cells are left out",)
     cells = [{"cell_type": "heading", "level": level, "source": "Tea"} for level in (2, 7)]
     cells.append({"cell_type": "code", "input": ["x <- 1"]})

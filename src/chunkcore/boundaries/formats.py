@@ -119,7 +119,7 @@ def _endings(document: Document) -> Iterator[str]:
         ending = file.lower().rpartition(".")[2]
         is_doubtful = " " in file or _PRODUCT.match(path) is not None
         if address:
-            is_doubtful = ending in _PROGRAMS_OF_SITES
+            is_doubtful = ending in _PROGRAMS_OF_SITES or _PRODUCT.match(file) is not None
         is_format = _ENDINGS.get(ending, "prose") != "prose"  # "csv"
         is_name = "." in file or is_format or file in _NAMES
         if is_name and (not is_doubtful or _looks_like_code(document.text)):

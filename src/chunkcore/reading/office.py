@@ -19,7 +19,16 @@ from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, left_out, readers
 from chunkcore.reading.encodings import decode_text
-from chunkcore.reading.visible import HASHES, RULE, fenced, in_cell, numeral, raised, visible_text
+from chunkcore.reading.visible import (
+    HASHES,
+    RULE,
+    closed,
+    fenced,
+    in_cell,
+    numeral,
+    raised,
+    visible_text,
+)
 from chunkcore.text import Document
 
 if TYPE_CHECKING:
@@ -567,7 +576,7 @@ class Notebook(Reader):
                 source = "".join(cell.get("source") or cell.get("input") or "")
                 kind = cell.get("cell_type")
                 if kind in ("markdown", "heading"):
-                    text = source.strip("\n")
+                    text = closed(source.strip("\n"))
                     if kind == "heading":
                         level = min(int(cell.get("level", 1)), 6)
                         text = f"{'#' * level} {text}"

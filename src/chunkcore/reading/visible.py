@@ -539,6 +539,24 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{code}\n{fence}"
 
 
+# A fenced block, or the fence alone where nothing closes it.
+_FENCED = re.compile(
+    r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})(?:.*?\n {0,3}\1[`~]*[ \t]*$)?", re.MULTILINE | re.DOTALL
+)
+
+
+def closed(text: str) -> str:
+    r"""Markdown with its last block of code closed, so that it does not go on in what follows.
+
+    >>> closed("Brew:\n```sh\nmake tea")
+    'Brew:\n```sh\nmake tea\n```'
+    """
+    for block in _FENCED.finditer(text):
+        if block.end() == block.end(1):
+            return f"{text}\n{block[1]}"
+    return text
+
+
 def _is_plain_block(element: Tag) -> bool:
     """Whether the converter would write a block as if it were a word."""
     if element.name in _WORDS:
