@@ -103,13 +103,15 @@ class Aligner:
     ) -> Retrieved:
         """Locate a retrieved text; without a place it has no spans, and `match` is "unlocated".
 
-        Given `spans` are used if they hold the text (white space and spelling aside) or most of it (a context was
-        added), or if the text is empty. Otherwise the text is searched, in `document_id` alone if it is known. Of
+        Given `spans` are used if they hold the text (white space and spelling aside), or all of it but a context that
+        was added, or if the text is empty. Otherwise the text is searched, in `document_id` alone if it is known. Of
         several equally good places the one nearest to `spans` is taken, else the first, and `match` is "ambiguous".
         """
         number = self._numbers.get(document_id)
         source = "" if number is None else self._texts[number]
         offered = tuple(spans)
+        if len(offered) == 1:
+            offered = _behind_context(source, offered[0].start, text) or offered
         if any(span.end > len(source) for span in offered):
             offered = ()
         if offered and _holds(source, offered, text):
@@ -282,12 +284,13 @@ def unlocated(text: str, score: float = 0.0) -> Retrieved:
 
 
 def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
-    """Whether the spans hold the text, or most of it, without the rest beside them."""
+    """Whether the spans hold the text, or all of it but a context, which is not beside them."""
     held = "".join(span.slice(source) for span in spans)
     if not text or "".join(held.split()) == "".join(text.split()):
         return True
     inner, form = fold(held).text, fold(text)
-    if not inner or inner not in form.text or len(inner) < _PART * len(form.text):
+    least = min(_RESEMBLING_FROM, _PART * len(form.text))
+    if not inner or inner not in form.text or len(inner) < least:
         return False
     before, _, behind = form.text.partition(inner)
     part = form.span(len(before), len(before) + len(inner))
@@ -299,6 +302,15 @@ def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
     trailing = fold(source[last : last + near]).text
     has_lead = before and leading.endswith(before)
     return not has_lead and not (behind and trailing.startswith(behind))
+
+
+def _behind_context(source: str, start: int, text: str) -> tuple[Span, ...]:
+    """The place from `start` on of the end of a text, which has a context before it; () if there is no such place."""
+    begin = text.find(source[start : start + _RESEMBLING_FROM])
+    rest = text[begin:].rstrip()
+    if begin < 1 or not source.startswith(rest, start):
+        return ()
+    return (Span(start, start + len(rest)),)
 
 
 _QUOTED = 0.9  # of a resemblance: most words have to be the same
