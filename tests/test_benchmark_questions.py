@@ -90,7 +90,7 @@ def test_what_is_accepted_differs_by_spelling_alone(text, excerpt):
         {"contexts": '["The ﬁrst pot"]'},
         {"reference_contexts": "['The ﬁrst pot']"},
         {"references": ["The ﬁrst pot"], "source": "tea.md"},
-        {"evidence": '[{"text": "The ﬁrst pot"}]', "document_id": math.nan, "where": '{"kind": true}'},
+        {"contexts": '[{"text": "The ﬁrst pot"}]', "document_id": math.nan, "where": '{"kind": true}'},
         {"spans": f"[[{TEXT.index('The ﬁrst')}, {TEXT.index(' was green')}]]", "document_id": "tea.md"},
         {"excerpt": "The ﬁrst pot", "file_name": "not/here.md"},
     ],
@@ -106,18 +106,21 @@ def test_keys_of_ours_are_never_replaced():
     benchmark = quiet([DOCUMENT], [{"question": "What?", **row}])
     assert benchmark.queries[0].text == "What?"
     assert benchmark.queries[0].metadata == {key: row[key] for key in ("context", "query", "document")}
+    assert (
+        quiet([Document("a", '["a"]')], [{"question": "?", "evidence": '["a"]'}]).queries[0].evidence[0].span.end == 5
+    )
 
 
 def test_a_table_with_common_columns_is_understood(tmp_path):
     (tmp_path / "tea.md").write_text(TEXT)
     file = tmp_path.with_suffix(".csv")
     rows = [
-        "query,context,file,answers,without_evidence",
-        '"Which pot?","The ﬁrst pot",tea.md,"[""one"", ""the first""]",',
+        "query,evidence,file,answers,without_evidence",
+        'Which?,"[""The ﬁrst pot""]",tea.md,"[""one"", ""the first""]",',
     ]
     file.write_text("\n".join([*rows, '"Hot?","very hot",,"[3, 5]",FALSE', '"Cold?",,,,TRUE']))
     benchmark = quiet(tmp_path, file)
-    assert [query.text for query in benchmark.queries] == ["Which pot?", "Hot?"]
+    assert [query.text for query in benchmark.queries] == ["Which?", "Hot?"]
     assert [query.metadata["answers"] for query in benchmark.queries] == [["one", "the first"], "[3, 5]"]
     assert [query.text for query in benchmark.without_evidence] == ["Cold?"]
 

@@ -349,7 +349,10 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
         if all(column in row for column in _COLUMNS):
             yield f"row {number}", _chroma_row(number, row)
         else:
-            yield f"line {line}", {key: value for key, value in row.items() if value}
+            values = {key: value for key, value in row.items() if value}
+            if values.get("evidence", "").startswith("["):  # a list, as under other names
+                values["excerpts"] = values.pop("evidence")
+            yield f"line {line}", values
 
 
 def _chroma_row(number: int, row: Mapping[str, str | None]) -> JsonObject:

@@ -379,8 +379,8 @@ _EVIDENCE = (
 def understood(row: QuestionRow, documents: Collection[str] = ()) -> QuestionRow:
     """The row with what other formats call otherwise under our names; keys of ours are never replaced.
 
-    A name of a document counts if one of `documents` has that id. A table's cell may hold a list or an object that JSON
-    or Python wrote, or NaN for nothing.
+    A name of a document counts if one of `documents` has that id. A table's cell may hold a list or a filter that JSON
+    or Python wrote, or NaN for nothing. A text in `evidence` is an excerpt, which may be code.
 
     >>> understood({"query": "Hot?", "contexts": "['Tea is hot.']"})["evidence"]
     ['Tea is hot.']
@@ -402,9 +402,10 @@ def understood(row: QuestionRow, documents: Collection[str] = ()) -> QuestionRow
     return {**row, **{key: value for key, value in renamed.items() if value is not None}}
 
 
-# The beginning of a list of texts or pairs, or of an object; not of [3, 5].
-_WRITTEN = re.compile(r"\s*[\[{]\s*[\"'\[{\]}]")
-_LISTED = {*_EVIDENCE.split(), "evidence", "spans", "where", "answers"}
+_LIST = re.compile(
+    r"\s*\[\s*[\"'\[{\]]"
+)  # of texts, pairs or objects; not [3, 5], which may be an answer
+_LISTED = {*_EVIDENCE.split(), "spans", "answers"}
 
 
 def _value(key: str, value: Any) -> Any:
@@ -414,7 +415,7 @@ def _value(key: str, value: Any) -> Any:
         return None if is_nothing else value
     if key == "without_evidence":
         return value.casefold() == "true" or None
-    if key in _LISTED and _WRITTEN.match(value):
+    if key == "where" or (key in _LISTED and _LIST.match(value)):
         for read in (json.loads, ast.literal_eval):
             with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
                 return read(value.strip())
