@@ -48,7 +48,7 @@ DEGREES = words("med jur phil rer nat")
 BEFORE_NUMBER = words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
     "буд obr rys rozdz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
-    "paras secs supp stat cir civ sez expte rec gem az hs fax tél ref refs dez janv févr avr juil déc",
+    "paras ext dn secs supp stat cir civ sez expte rec gem az hs fax tél ref refs dez janv févr avr juil déc",
     "ene abr dic genn febbr giu lug ott fev",
 )
 # One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
@@ -360,7 +360,8 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     before, word = ["", "", *words][-2:]
     word = word.lstrip(_OPENERS)
     if word[-1:].isdecimal():
-        return not _goes_on_after_number(text, word, before, following)
+        number = re.sub(r"^\d+\.[–/-]", "", word)  # of "3.–5. Mai"
+        return not _goes_on_after_number(text, number, before, following)
     return _word_ends(text, word, before, following)
 
 
