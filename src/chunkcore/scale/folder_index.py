@@ -51,6 +51,7 @@ class FolderIndex:
         embedder: see `load_index`.
         stamp: `manifest_stamp` of the folder when the index was opened.
         stamps: of a folder's files when they were indexed, by name.
+        names: of these files, which may be elsewhere by now.
     """
 
     index: Index
@@ -61,6 +62,7 @@ class FolderIndex:
     embedder: Embedder | str | None = None
     stamp: Stamp = field(default_factory=list)
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
+    names: Set[str] = frozenset()
     follow_links: bool = False
     _current: dict[tuple[object, ...], bool] = field(
         default_factory=dict, init=False, compare=False, repr=False
@@ -134,7 +136,8 @@ class FolderIndex:
         """The file of a document, as messages name it; its id where it comes from no file."""
         if self.root is None:
             return document_id
-        if _by_file(self.root):
+        was_by_file = document_id in self.names and document_id != self.root.name
+        if was_by_file or _by_file(self.root):
             return str(self.root / document_id)
         file = self.root / _LINES if self.root.is_dir() else self.root
         return str(file)
@@ -171,7 +174,10 @@ def open_index(
     name, stamps = notes.get("root"), notes.get("stamps")
     settings = notes.get("settings")
     root = Path(name) if isinstance(name, str) else None
-    if root is None or not isinstance(stamps, dict) or not _is_here(root, stamps):
+    if not isinstance(stamps, dict):
+        stamps = {}
+    names = stamps.keys()
+    if root is None or not _is_here(root, stamps):
         stamps = {}
     return FolderIndex(
         load_index(folder, embedder=embedder),
@@ -180,6 +186,7 @@ def open_index(
         embedder=embedder,
         stamp=stamp,
         stamps=stamps,
+        names=names,
         follow_links=isinstance(settings, dict) and settings.get("follow_links") is True,
     )
 
