@@ -27,7 +27,7 @@ from chunkcore.options import (
     suggesting,
 )
 from chunkcore.registry import Registry
-from chunkcore.retrieval.budget import Budget, first_cut
+from chunkcore.retrieval.budget import Budget, part_of
 from chunkcore.retrieval.corpus import ChunkedCorpus, check_documents, chunk_corpus
 from chunkcore.retrieval.saved import Contents, Enough, SavedPlace, write_index
 from chunkcore.retrieval.vectors import TextVectors
@@ -379,9 +379,12 @@ class Index(ABC):
         before = np.cumsum([0, *sizes[hits.row(0)[0]][:k]])
         count = int(np.searchsorted(before, max_tokens, side="right")) - 1
         best, left = RankedList(pieces[:count]), max_tokens - int(before[count])
-        if left and self.corpus.chunker is not None:
-            budget = Budget(left, self.corpus.chunker.token_counter)
-            best += first_cut(pieces[count : count + 1], budget)
+        chunker = self.corpus.chunker
+        if left and chunker is not None:
+            for piece in pieces[count : count + 1]:
+                text = Budget(left, chunker.token_counter).take(piece.text)
+                if text:
+                    best.append(part_of(piece, 0, len(text)))
         return best
 
     def pieces(self, hits: Hits) -> RankedPieces:
