@@ -248,6 +248,13 @@ def test_a_docx_as_markdown(tmp_path):
         members = {name.replace("document", "document2"): archive.read(name) for name in archive.namelist()}
     space = "http://schemas.openxmlformats.org/{}/2006/relationships"
     kind = f'Type="{space.format("officeDocument")}/officeDocument" Target="word/document2.xml"'
+    image = (
+        f'<v:imagedata xmlns:v="urn:schemas-microsoft-com:vml" xmlns:r="{space.format("officeDocument")}" r:id="p"/>'
+    )
+    body = f"<w:body><w:p><w:r><w:pict>{image}</w:pict></w:r></w:p>"
+    members["word/document2.xml"] = members["word/document2.xml"].replace(b"<w:body>", body.encode())
+    rows = f'<R xmlns="{space.format("package")}"><Relationship Id="p" Type="p" Target="media/a.png"/></R>'
+    members |= {"word/media/a.png": b"PNG", "word/_rels/document2.xml.rels": rows.encode()}
     members["_rels/.rels"] = f'<R xmlns="{space.format("package")}"><Relationship Id="r" {kind}/></R>'.encode()
     assert document_of(write_zip(tmp_path / "b.docx", members)).text == text
 
@@ -720,11 +727,6 @@ def test_a_mailbox_is_its_mails_and_loses_no_line(tmp_path, date, end):
     assert notes == told
 
 
-def test_a_letter_that_begins_with_from_is_no_mailbox(tmp_path):
-    (tmp_path / "tea").write_text(f"From Ada {DATES[0]}\nTea is hot.")
-    assert document_of(tmp_path / "tea").text.startswith("From Ada")
-
-
 def test_a_saved_page_has_the_pages_of_its_frames():
     page = "--x\nContent-Type: text/html\n\n<p>{}</p>\n"
     saved = "Subject: Tea\nContent-Type: multipart/related; boundary=x\n\n" + "".join(map(page.format, ("Tea", "Cups")))
@@ -752,8 +754,7 @@ def test_html_wins_over_a_stub_of_text(tmp_path, stub):
     (tmp_path / "a.eml").write_text(mail)
     text = document_of(tmp_path / "a.eml").text
     assert text.startswith("# Tea\n\n# Tea & cups\n\nIt is hot.\n\n| a | b |\n| --- | --- |")
-    assert "Home" not in text
-    assert "browser" not in text
+    assert not re.search("Home|browser", text)
 
 
 def test_a_notebook_is_its_texts_and_code_without_pictures(tmp_path):
@@ -823,7 +824,8 @@ def test_encodings_are_told_apart(tmp_path, encoding, text):
 
 
 def test_signs_of_windows_tell_its_charset_and_an_escape_in_utf_8_no_other(tmp_path):
-    for text, encoding in {"It’s “hot” – so… €5": "cp1252", "«Tea» – yes": "cp1252", "Café \x1b$B": "utf-8"}.items():
+    texts = {"It’s “hot” – so… €5": "cp1252", "«Tea» – yes": "cp1252", "Café \x1b$B": "utf-8"}
+    for text, encoding in (texts | {f"From Ada {DATES[0]}\nNo mailbox.": "utf-8"}).items():
         (tmp_path / "a.txt").write_bytes(text.encode(encoding))
         assert document_of(tmp_path / "a.txt").text == text
 

@@ -23,12 +23,7 @@ SENTENCES = {
     "german": ["Am 3. Oktober kam ggf. Dipl.-Ing. Maier.", "Es kostet 3 Mio. Euro.", "Er ging."],
     "dates": ["Smlouva platí od 1. 3. 2024 do 31. 12. 2025.", "Az iroda 2024. 05. 03. napján nyílt.", "Vége."],
     "months": ["Le 3 févr. 2024 il vint.", "Il 3 genn. 2024 venne.", "Em 3 fev. 2024 veio.", "El 3 ene. 2024 vino."],
-    "ordinals": [
-        "Das Haus im 3. Stock des 18. Jahrhunderts.",
-        "Vom 3.–5. Mai.",
-        "Der XIX. Kongress tagte.",
-        "Er ging.",
-    ],
+    "ordinals": ["Das Haus im 3. Stock des 18. Jahrhunderts.", "Vom 3.–5. Mai.", "Der XIX. Kongress tagt.", "Er geht."],
     "references": ["Gem. § 4 Rn. 7.", "12 F. Supp. 2d, paras. 3-4.", "Zob. art. 3 ust. 1.", "Согласно ст. 8 нет."],
     "references with articles": ["Selon l’al. 2 de l'art. 5.", "L'ing. Neri, d.lgs. 50, § 5, stk. 2."],
     "titles of scripts": ["डॉ. वर्मा आए।", "Он живёт на ул. Мира.", "Ông ở TP. Vinh."],

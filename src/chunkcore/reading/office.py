@@ -43,6 +43,7 @@ _RAISED = re.compile(f"{_SUP}([^{_SUP}]*){_SUP}")
 _NOTE_LINK = re.compile(
     r"\[\[(\d+)\]\]\(#(?:foot|end)note-\d+\)| ?\[↑\]\(#(?:foot|end)note-ref-\d+\)"
 )
+_SHOWN_PICTURE = re.compile(r"!\[([^\]]*)\]\(data:[^)]*\)")
 _LOCKS = "META-INF/encryption.xml"
 _TITLE = "p[style-name='Title'] => h1:fresh"
 
@@ -281,7 +282,7 @@ def _converted(data: bytes) -> str:
     converter: Any = converters.DocxConverter
     converted = converter().convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
     text = _NOTE_LINK.sub(r"\1", converted.markdown.replace("\r\n", "\n"))
-    text = _RAISED.sub(lambda match: raised(match[1]), text)
+    text = _SHOWN_PICTURE.sub(r"\1", _RAISED.sub(lambda match: raised(match[1]), text))
     text = re.sub(r"\n{3,}", "\n\n", RULE.sub("\n\n", text)).strip()
     return _NO_HEADER.sub(r"\2\n\1", text)
 
