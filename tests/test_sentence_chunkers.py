@@ -125,7 +125,7 @@ def test_a_line_that_begins_what_follows_at_once_is_in_its_chunk(head: str, line
         ("Tea.\n\nCHAPTER I.\n\nHot.", [1]),
         ("Q: Hot?\nA: It is.\n\nSweet?\n\nA 2. No.\nWhy?\nI ask.", [0, 2]),
         ("茶热吗？\n答：热。", [0]),
-        ("Tea.\n\nCHAPTER I. Tea.\n\nHot.", []),
+        ("Tea.\n\n[...]\n\nCHAPTER I. Tea.\n\nHot.", []),
     ],
 )
 def test_stars_and_full_stops_are_of_headings_where_nothing_else_has_them(text: str, numbers: list[int]) -> None:

@@ -147,6 +147,7 @@ def test_each_file_of_questions_that_a_benchmark_reads_is_checked(name, tmp_path
     assert main(["check", *given, "--no-cache"]) == main(["questions", "check", *given, "--embedder", "none"]) == 0
     assert capfd.readouterr().out == "1 excerpt: 1 there\nnothing is wrong\n"
     (tmp_path / "docs" / "a.html").rename(tmp_path / "docs" / "new.html")
+    (tmp_path / "docs" / "copy.html").write_text(PAGE)
     assert main(["check", *given, "--no-cache"]) == 0
     assert f": 1 {'moved' if 'document' in FILES[name] else 'there'}\n" in capfd.readouterr().out
 

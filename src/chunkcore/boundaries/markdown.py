@@ -29,8 +29,8 @@ _TABLE = re.compile(r"<table\b.*?<tr\b", re.IGNORECASE | re.DOTALL)
 _CELL = re.compile(r"<td\b", re.IGNORECASE)
 _HTML_HEADING = re.compile(r"\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile("<[^<>]*>")
-# Of a heading, as in "Tea {#tea .green}": attributes, comments, and the tags of an anchor.
-_UNSEEN = re.compile(r"[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</?a\b[^<>]*>")
+# Of a heading, as in "Tea {#tea .green}": attributes, comments, and the tags of an anchor; and code, which stays.
+_UNSEEN = re.compile(r"(`[^`]*`)|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</?a\b[^<>]*>")
 # A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, a box of MkDocs, one in bold, or a
 # title with a number, which is a list of one item.
 _OPENS = re.compile(
@@ -210,7 +210,7 @@ def _nodes(text: str) -> list[_Node]:
         if token.nesting < 0:
             inside.pop()
         elif token.type == "inline":
-            inside[-1][-1].title = _UNSEEN.sub("", " ".join(token.content.split())).strip()
+            inside[-1][-1].title = _UNSEEN.sub(r"\1", " ".join(token.content.split())).strip()
         elif token.map:
             kind, tag, title = token.type.removesuffix("_open"), token.tag, ""
             heading = _HTML_HEADING.fullmatch(token.content)

@@ -505,7 +505,7 @@ _UNDERLINE = re.compile(r"([=\-~^\"'#*+.])\1{2,}")
 _MARKED = re.compile(
     r"={1,6}[ \t]*\S|#{1,6}[ \t]+\S"  # AsciiDoc, Markdown
     r"|\\(?:part|chapter|(?:sub){0,2}section|(?:sub)?paragraph|label)\*?[{\[]"  # LaTeX
-    r"|\[[\[#.%][^\n]*\]\Z"  # what AsciiDoc says above a block
+    r"|\[(?:\[|[#.%]\w)[^\n]*\]\Z"  # what AsciiDoc says above a block, unlike [...]
     # What begins an environment of LaTeX, a directive of reStructuredText, a block of Org, a division or a table.
     r"|(?i:\\begin\{|\.\. [\w:+-]+::|#\+begin_|:{3,}[ \t]*[{\w]|\{\|)"
     rf"|{_UNDERLINE.pattern}\Z"

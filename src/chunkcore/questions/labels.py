@@ -138,7 +138,8 @@ class _Finder:
             return "there", (Retrieved(place.document_id, (place.span,), text=text),)
         same = self._located(self._exact, text, name)
         if same.match in _PLACED:
-            return "moved", (same,)
+            is_there = excerpt.get("start") is None and name in ("", same.document_id)
+            return "there" if is_there else "moved", (same,)
         sentences = []
         for begin, end in sentence_ranges(text).tolist():
             sentence = text[begin:end].strip()
