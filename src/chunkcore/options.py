@@ -411,7 +411,8 @@ def read_value(value: str, option: str) -> Any:
     except (ValueError, RecursionError) as error:
         if value[:1] in ('"', "[", "{"):
             raise OptionError(
-                f"the option {option} is no JSON: {echo(value)} ({error}); correct its quotes"
+                f"the option {option} is no JSON: {echo(value)} ({error}); correct its quotes; several values in "
+                "braces are for chunkcore tune"
             ) from error
         return value
 

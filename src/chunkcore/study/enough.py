@@ -347,7 +347,8 @@ def measure_needs(
     """What the labelled questions need of an index; see `calibrate`."""
     if not isinstance(index, WindowIndex):
         raise OptionError(
-            f"calibrate takes an index of the retriever passages, got {type(index).__name__}"
+            f"calibrate takes an index of the retriever passages, got {type(index).__name__}: make it anew, by "
+            "chunkcore index, or get_retriever('passages').index(corpus)"
         )
     queries = by_document(benchmark.queries)
     if index.vectors is not None:
