@@ -787,7 +787,7 @@ def test_a_notebook_is_its_texts_and_code_without_pictures(tmp_path):
 # ---- Encodings
 
 TEXTS = {
-    "cp1252": ["Café crème", "name;preis\nMüller;12,50 €\n", "“Où ?”, dit-elle à l’école."],
+    "cp1252": ["¿CÓMO ESTÁ, SEÑOR? QUÉ DÍA MÁS", "Thé;m³h\nMüller;12,50 €\n", "“Où ?”, dit-elle à l’école."],
     "cp932": ["緑茶は冷たくても美味しいです。紅茶は熱いお湯で入れます。"],
     "iso2022_jp_ext": ["緑茶は冷たくても美味しいです。紅茶は熱いお湯で入れます。"],
     "iso2022_kr": ["녹차는 차가워도 맛있습니다. 홍차는 뜨거운 물로 우립니다."],

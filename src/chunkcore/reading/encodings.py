@@ -237,8 +237,8 @@ _OTHER = {  # the alphabet with its eight commonest letters first
 _COMMON = 8
 _COMMON_SHARE = 0.4
 _MARKS = set("“”„‘’‚«»‹›–—…•·€£§°©®™№ \u00a0\u00ad¡¿´²³½")
-# Letters that end a word in Western languages, a sign that begins none, and signs that stand in none.
-_MISPLACED = re.compile(r"[ìòù](?=[a-z])|®(?=\w)|[a-z][³¹¿][a-z]")
+# Letters that end a word in Western languages, a sign that begins none, and signs that stand in none, but in "m³s".
+_MISPLACED = re.compile(r"[ìòù](?=[a-z])|®(?=\w)|[a-zA-Z]{2}[³¹¿][a-z]")
 _WORD = re.compile(r"[^\W\d_]+")
 _MIXED = re.compile(r"[a-zA-Z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[a-zA-Z]")  # of two alphabets
 
@@ -255,8 +255,10 @@ def _by_letters(data: bytes, alphabets: Mapping[str, str]) -> tuple[str, ...]:
                     texts[text] = name
                     if 3 * len(set(alphabet) & set(text.lower())) > 2 * len(alphabet):
                         likely.add(text)
-    # A text in capitals alone is likelier of another alphabet, which has no others.
-    ranked = sorted(texts, key=lambda text: (text.isupper(), text not in likely))
+    # Greek in capitals alone is likelier Hebrew, which has no others.
+    ranked = sorted(
+        texts, key=lambda text: (alphabets is _OTHER and text.isupper(), text not in likely)
+    )
     return tuple(map(texts.__getitem__, ranked))
 
 
