@@ -168,8 +168,9 @@ def test_a_gain_on_held_out_questions_is_used() -> None:
 
 def test_a_configuration_that_cannot_run_is_a_failure_with_its_reason() -> None:
     for chunker, failing in (("sentence", ["dense"]), ("breakpoint", ["bm25", "dense"])):
-        specs = ["recursive:size=60", chunker]  # breakpoint embeds, as dense does
-        found = tune(make_benchmark(), specs, RaisingEmbedder(), retrievers=["bm25", "dense"], options=FAST)
+        found = tune(
+            make_benchmark(), ["recursive:size=60", chunker], RaisingEmbedder(), retrievers="{bm25,dense}", options=FAST
+        )
         assert [name for name in found.failures if name.startswith(chunker)] == [f"{chunker} · {it}" for it in failing]
     with pytest.raises(DataError, match="no configuration besides the default was scored"):
         tune(make_benchmark(), "breakpoint", RaisingEmbedder(), retrievers="bm25", options=FAST)

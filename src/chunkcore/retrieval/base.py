@@ -6,6 +6,7 @@ import json
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -15,7 +16,7 @@ import numpy as np
 
 from chunkcore import guesses
 from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.errors import DataError, OptionError, echo
+from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.endpoint import check_stays_here
 from chunkcore.options import (
@@ -379,12 +380,14 @@ class Index(ABC):
         before = np.cumsum([0, *sizes[hits.row(0)[0]][:k]])
         count = int(np.searchsorted(before, max_tokens, side="right")) - 1
         best, left = RankedList(pieces[:count]), max_tokens - int(before[count])
-        chunker = self.corpus.chunker
-        if left and chunker is not None:
-            for piece in pieces[count : count + 1]:
-                text = Budget(left, chunker.token_counter).take(piece.text)
-                if text:
-                    best.append(part_of(piece, 0, len(text)))
+        # Of a saved index the chunker or its counter may be unknown here: then chunks are whole.
+        with suppress(ChunkcoreError):
+            chunker = self.corpus.chunker
+            if left and chunker is not None:
+                for piece in pieces[count : count + 1]:
+                    text = Budget(left, chunker.token_counter).take(piece.text)
+                    if text:
+                        best.append(part_of(piece, 0, len(text)))
         return best
 
     def pieces(self, hits: Hits) -> RankedPieces:
