@@ -18,8 +18,10 @@ import typer.rich_utils
 from chunkcore.chunkers import Chunker, get_chunker
 from chunkcore.cli import app, main, running
 from chunkcore.text import Chunk, Document, Span
+from hypothesis import given
 
 from tests.fakes import FakeEmbedder
+from tests.strategies import hard_text
 
 TEXT = "The fox naps under the lid.\n\nThe dog runs. 犬が走る。👩‍👩‍👧\r\n" * 40
 
@@ -82,6 +84,17 @@ def test_standard_input_is_a_document_named_dash(monkeypatch, capfd):
     rows = lines_of(capfd.readouterr().out)
     assert {row["document_id"] for row in rows} == {"-"}
     assert "".join(row["text"] for row in rows) == TEXT
+
+
+@given(hard_text())
+def test_any_text_that_a_file_can_hold_comes_out_as_it_stands_there(tmp_path_factory, text):
+    text = text.encode("utf-8", "replace").decode() or "x"
+    folder = tmp_path_factory.mktemp("any")
+    (folder / "in.txt").write_bytes(text.encode())
+    assert main(["chunk", str(folder / "in.txt"), "-s", "fixed_token:size=7", "-o", str(folder / "out")]) == 0
+    for line in (folder / "out").read_bytes().decode().removesuffix("\n").split("\n"):
+        row = json.loads(line)
+        assert "".join(text[start:end] for start, end in row["spans"]) == row["text"]
 
 
 def test_two_files_of_one_id_are_told_with_what_to_do(docs, tmp_path, capfd):

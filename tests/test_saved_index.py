@@ -20,6 +20,8 @@ from chunkcore.retrieval.saved import read_manifest
 from chunkcore.scale import folder_index
 from chunkcore.scale.folder_index import index_files, open_index
 from chunkcore.text import Chunk, Mark, Span
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.fakes import FakeEmbedder
 
@@ -77,6 +79,14 @@ def test_an_update_is_the_index_of_the_documents_as_they_are(retriever: str, tmp
     assert answers(later.delete(["owl.md", "fox.md"])) == answers(made(retriever, [changed, DOCUMENTS[2]]))
     with pytest.warns(UserWarning, match="save what update or delete returned"):
         index.save(tmp_path / "other")
+
+
+@given(*[st.dictionaries(st.sampled_from("abcd"), st.text("hunt tower. \né東", max_size=80))] * 2)
+def test_any_update_answers_as_a_new_index(before: dict[str, str], after: dict[str, str]) -> None:
+    documents = [[Document(name, text) for name, text in texts.items()] for texts in (before, {**before, **after})]
+    index = made("passages:lexical", documents[0])
+    later = index.update([Document(name, text) for name, text in after.items()])
+    assert answers(later) == answers(made("passages:lexical", documents[1]))
 
 
 def test_an_id_is_one_whether_its_letters_are_composed_or_not() -> None:

@@ -7,20 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from integration_tests.stores.collection import (
-    BUDGET,
-    DEPTH,
-    ODD,
-    SIZES,
-    STRATEGY,
-    assert_found_by_spans,
-    assert_passages,
-    benchmark,
-    edited,
-    model,
-    sources,
-    texts,
-)
+from integration_tests.stores import collection
 
 
 def chunks_of(documents: Mapping[str, str], **meta: Any) -> list[Any]:
@@ -29,18 +16,20 @@ def chunks_of(documents: Mapping[str, str], **meta: Any) -> list[Any]:
     from haystack import Document
 
     whole = [Document(id=name, content=text, meta=dict(meta)) for name, text in documents.items()]
-    chunks = ChunkcoreDocumentSplitter(chunker=STRATEGY, options=SIZES, keep_white_space=False).run(whole)["documents"]
-    return ChunkcoreDocumentEmbedder(model()).run(chunks)["documents"]
+    chunks = ChunkcoreDocumentSplitter(
+        chunker=collection.STRATEGY, options=collection.SIZES, keep_white_space=False
+    ).run(whole)["documents"]
+    return ChunkcoreDocumentEmbedder(collection.model()).run(chunks)["documents"]
 
 
 class HaystackContract:
     """The tests; a subclass has the fixtures ``store`` and ``retriever`` and says what the store does otherwise."""
 
     # What comes back of ODD; or the text of the exception with which it is refused.
-    odd: ClassVar[Mapping[str, Any] | str] = ODD
+    odd: ClassVar[Mapping[str, Any] | str] = collection.ODD
 
     def test_what_goes_in_comes_out(self, store):
-        chunks = chunks_of(texts())
+        chunks = chunks_of(collection.texts())
         assert sum("spans" in each.meta for each in chunks) > 10
         assert sum("headings" in each.meta for each in chunks) > 50
         write(store, chunks)
@@ -51,23 +40,27 @@ class HaystackContract:
         from chunkadapters.haystack import ChunkcoreTextEmbedder, run_retriever
         from haystack import Pipeline
 
-        write(store, chunks_of(texts()))
+        write(store, chunks_of(collection.texts()))
         pipeline = Pipeline()
-        pipeline.add_component("embedder", ChunkcoreTextEmbedder(model()))
+        pipeline.add_component("embedder", ChunkcoreTextEmbedder(collection.model()))
         pipeline.add_component("retriever", retriever)
         pipeline.connect("embedder.embedding", "retriever.query_embedding")
-        assert_found_by_spans(run_retriever(pipeline, benchmark(), inputs={"retriever": {"top_k": DEPTH}}))
+        collection.assert_found_by_spans(
+            run_retriever(pipeline, collection.benchmark(), inputs={"retriever": {"top_k": collection.DEPTH}})
+        )
 
     def test_its_hits_become_passages(self, store, retriever):
         from chunkadapters.haystack import ChunkcorePassageRanker
         from chunkadapters.haystack.documents import KEYS
 
-        write(store, chunks_of(texts()))
-        question = benchmark().queries[0].text
-        vector = model().embed_queries([question])[0].tolist()
+        write(store, chunks_of(collection.texts()))
+        question = collection.benchmark().queries[0].text
+        vector = collection.model().embed_queries([question])[0].tolist()
         hits = retriever.run(query_embedding=vector, top_k=10)["documents"]
-        passages = ChunkcorePassageRanker(documents=sources(), max_tokens=BUDGET).run(question, hits)["documents"]
-        assert_passages(
+        passages = ChunkcorePassageRanker(documents=collection.sources(), max_tokens=collection.BUDGET).run(
+            question, hits
+        )["documents"]
+        collection.assert_passages(
             (passage.meta["source_id"], passage.content, KEYS.stated(passage.meta, passage.content).spans)
             for passage in passages
         )
@@ -76,7 +69,7 @@ class HaystackContract:
         from haystack.document_stores.errors import DuplicateDocumentError
         from haystack.document_stores.types import DuplicatePolicy
 
-        chunks = chunks_of(texts())
+        chunks = chunks_of(collection.texts())
         write(store, chunks)
         write(store, chunks)
         assert store.count_documents() == len(chunks)
@@ -89,7 +82,7 @@ class HaystackContract:
     def test_only_what_is_new_is_embedded_and_what_is_stale_is_deleted(self, store):
         from chunkadapters.haystack import ChunkcoreIndexUpdater, ChunkcoreIndexWriter
 
-        before, after = chunks_of(texts()), chunks_of(edited())
+        before, after = chunks_of(collection.texts()), chunks_of(collection.edited())
         updater = ChunkcoreIndexUpdater(store)
         assert len(updater.run(before)["documents"]) == len(before)
         write(store, before)
@@ -105,14 +98,14 @@ class HaystackContract:
         assert found == sorted((each.id, each.content) for each in after)
 
     def test_metadata_that_a_store_may_not_take(self, store):
-        (chunk,) = chunks_of({"tea": "Tea is hot."}, **ODD)
+        (chunk,) = chunks_of({"tea": "Tea is hot."}, **collection.ODD)
         if isinstance(self.odd, str):
             with pytest.raises(Exception, match=self.odd):
                 write(store, [chunk])
             return
         write(store, [chunk])
         (found,) = store.filter_documents()
-        own = {key: value for key, value in chunk.meta.items() if key not in ODD}
+        own = {key: value for key, value in chunk.meta.items() if key not in collection.ODD}
         assert found.meta == {**own, **self.odd}
 
 

@@ -10,20 +10,7 @@ import pytest
 from chunkadapters.places import PlaceKeys
 from chunkcore import ChunkcoreError
 
-from integration_tests.stores.collection import (
-    BUDGET,
-    DEPTH,
-    ODD,
-    SIZES,
-    STRATEGY,
-    assert_found_by_spans,
-    assert_passages,
-    benchmark,
-    edited,
-    model,
-    sources,
-    texts,
-)
+from integration_tests.stores import collection
 
 KEYS = PlaceKeys("start_index", "end_index")
 
@@ -32,7 +19,7 @@ def chunks_of(documents: Mapping[str, str], **more: Any) -> list[Any]:
     from chunkadapters.langchain import ChunkcoreTextSplitter
     from langchain_core.documents import Document
 
-    splitter = ChunkcoreTextSplitter(chunker=STRATEGY, **SIZES)
+    splitter = ChunkcoreTextSplitter(chunker=collection.STRATEGY, **collection.SIZES)
     return splitter.split_documents(
         [Document(page_content=text, id=name, metadata={"source": name, **more}) for name, text in documents.items()]
     )
@@ -42,7 +29,7 @@ def embeddings() -> Any:
     pytest.importorskip("langchain_core", reason="langchain-core is not installed")
     from chunkadapters.langchain import ChunkcoreEmbeddings
 
-    return ChunkcoreEmbeddings(model())
+    return ChunkcoreEmbeddings(collection.model())
 
 
 class LangChainContract:
@@ -51,7 +38,7 @@ class LangChainContract:
     # What adding the same ids once more does: they are written over, are there twice, or an exception says this.
     again = "written over"
     # What comes back of ODD; or the text of the exception with which it is refused.
-    odd: ClassVar[Mapping[str, Any] | str] = ODD
+    odd: ClassVar[Mapping[str, Any] | str] = collection.ODD
     # With what a filter of a question is refused, if it is.
     unfiltered = ""
     # By what index() names chunks in the store.
@@ -69,7 +56,7 @@ class LangChainContract:
         return store.similarity_search("tea", k=count)
 
     def test_what_goes_in_comes_out(self, store):
-        chunks = chunks_of(texts())
+        chunks = chunks_of(collection.texts())
         assert sum("spans" in each.metadata for each in chunks) > 10
         assert sum("headings" in each.metadata for each in chunks) > 50
         store.add_documents(chunks)
@@ -84,17 +71,21 @@ class LangChainContract:
     def test_every_piece_is_located_by_its_spans(self, store):
         from chunkadapters.langchain import run_retriever
 
-        store.add_documents(chunks_of(texts()))
-        assert_found_by_spans(run_retriever(store.as_retriever(search_kwargs={"k": DEPTH}), benchmark()))
+        store.add_documents(chunks_of(collection.texts()))
+        collection.assert_found_by_spans(
+            run_retriever(store.as_retriever(search_kwargs={"k": collection.DEPTH}), collection.benchmark())
+        )
 
     def test_a_questions_filter_is_obeyed_or_refused(self, store):
         from chunkadapters.langchain import run_retriever
 
-        store.add_documents(chunks_of(texts(), level=2, open=True))
-        (name, _) = texts()
+        store.add_documents(chunks_of(collection.texts(), level=2, open=True))
+        (name, _) = collection.texts()
         where = {"source_id": name, "level": 2.0, "open": True}
-        asked = replace(benchmark(), queries=[replace(query, where=where) for query in benchmark().queries])
-        retriever = store.as_retriever(search_kwargs={"k": DEPTH})
+        asked = replace(
+            collection.benchmark(), queries=[replace(query, where=where) for query in collection.benchmark().queries]
+        )
+        retriever = store.as_retriever(search_kwargs={"k": collection.DEPTH})
         if self.unfiltered:
             with pytest.raises(ChunkcoreError, match=self.unfiltered):
                 run_retriever(retriever, asked, retries=0)
@@ -105,19 +96,19 @@ class LangChainContract:
     def test_its_hits_become_passages(self, store):
         from chunkadapters.langchain import PassageRetriever
 
-        store.add_documents(chunks_of(texts()))
-        retriever = PassageRetriever(store.as_retriever(), documents=sources(), max_tokens=BUDGET)
-        assert_passages(
+        store.add_documents(chunks_of(collection.texts()))
+        retriever = PassageRetriever(store.as_retriever(), documents=collection.sources(), max_tokens=collection.BUDGET)
+        collection.assert_passages(
             (
                 passage.metadata["source_id"],
                 passage.page_content,
                 KEYS.stated(passage.metadata, passage.page_content).spans,
             )
-            for passage in retriever.invoke(benchmark().queries[0].text)
+            for passage in retriever.invoke(collection.benchmark().queries[0].text)
         )
 
     def test_the_same_chunks_again(self, store):
-        chunks = chunks_of(texts())
+        chunks = chunks_of(collection.texts())
         store.add_documents(chunks)
         if self.again in ("written over", "twice"):
             store.add_documents(chunks)
@@ -132,7 +123,7 @@ class LangChainContract:
         records = InMemoryRecordManager("tea")
         records.create_schema()
         options = {"cleanup": "scoped_full", "source_id_key": "source_id", "key_encoder": self.key_encoder}
-        before, after = chunks_of(texts()), chunks_of(edited())
+        before, after = chunks_of(collection.texts()), chunks_of(collection.edited())
         old, new = ({place(each) for each in chunks} for chunks in (before, after))
         assert index(before, records, store, **options)["num_added"] == len(before)
         assert index(before, records, store, **options)["num_skipped"] == len(before)
@@ -144,14 +135,14 @@ class LangChainContract:
         assert sorted(place(each) for each in found) == sorted(new)
 
     def test_metadata_that_a_store_may_not_take(self, store):
-        (chunk,) = chunks_of({"tea": "Tea is hot."}, **ODD)
+        (chunk,) = chunks_of({"tea": "Tea is hot."}, **collection.ODD)
         if isinstance(self.odd, str):
             with pytest.raises(Exception, match=self.odd):
                 store.add_documents([chunk])
             return
         store.add_documents([chunk])
         (found,) = self.everything(store, 1)
-        own = {key: value for key, value in chunk.metadata.items() if key not in ODD}
+        own = {key: value for key, value in chunk.metadata.items() if key not in collection.ODD}
         assert self.clean(found.metadata) == {**own, **self.odd}
 
 

@@ -7,20 +7,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from integration_tests.stores.collection import (
-    BUDGET,
-    DEPTH,
-    ODD,
-    SIZES,
-    STRATEGY,
-    assert_found_by_spans,
-    assert_passages,
-    benchmark,
-    edited,
-    model,
-    sources,
-    texts,
-)
+from integration_tests.stores import collection
 
 
 def documents_of(documents: Mapping[str, str], **metadata: Any) -> list[Any]:
@@ -32,7 +19,7 @@ def documents_of(documents: Mapping[str, str], **metadata: Any) -> list[Any]:
 def parser() -> Any:
     from chunkadapters.llamaindex import ChunkcoreNodeParser
 
-    return ChunkcoreNodeParser(chunker=STRATEGY, **SIZES)
+    return ChunkcoreNodeParser(chunker=collection.STRATEGY, **collection.SIZES)
 
 
 def nodes_of(documents: Mapping[str, str], **metadata: Any) -> list[Any]:
@@ -45,7 +32,7 @@ class LlamaIndexContract:
     # What inserting the same ids once more does: they are written over, or are there twice.
     again = "written over"
     # What comes back of ODD; or the text of the exception with which it is refused.
-    odd: ClassVar[Mapping[str, Any] | str] = ODD
+    odd: ClassVar[Mapping[str, Any] | str] = collection.ODD
 
     @pytest.fixture
     def index(self, store):
@@ -56,13 +43,15 @@ class LlamaIndexContract:
         from llama_index.core import StorageContext, VectorStoreIndex
 
         storage = StorageContext.from_defaults(vector_store=store)
-        return VectorStoreIndex([], storage_context=storage, embed_model=ChunkcoreEmbedding(model()), **options)
+        return VectorStoreIndex(
+            [], storage_context=storage, embed_model=ChunkcoreEmbedding(collection.model()), **options
+        )
 
     def everything(self, index: Any, count: int) -> list[Any]:
         return [each.node for each in index.as_retriever(similarity_top_k=count).retrieve("tea")]
 
     def test_what_goes_in_comes_out(self, index):
-        nodes = nodes_of(texts())
+        nodes = nodes_of(collection.texts())
         assert sum("spans" in each.metadata for each in nodes) > 10
         assert sum("headings" in each.metadata for each in nodes) > 50
         index.insert_nodes(nodes)
@@ -73,10 +62,10 @@ class LlamaIndexContract:
         from chunkadapters.llamaindex import PassageRetriever
         from chunkadapters.llamaindex.node_parser import KEYS, stated_place
 
-        index.insert_nodes(nodes_of(texts()))
-        retriever = PassageRetriever(index.as_retriever(), documents=sources(), max_tokens=BUDGET)
-        passages = retriever.retrieve(benchmark().queries[0].text)
-        assert_passages(
+        index.insert_nodes(nodes_of(collection.texts()))
+        retriever = PassageRetriever(index.as_retriever(), documents=collection.sources(), max_tokens=collection.BUDGET)
+        passages = retriever.retrieve(collection.benchmark().queries[0].text)
+        collection.assert_passages(
             (passage.node.ref_doc_id, passage.text, KEYS.stated(stated_place(passage.node), passage.text).spans)
             for passage in passages
         )
@@ -84,11 +73,13 @@ class LlamaIndexContract:
     def test_every_piece_is_located_by_its_spans(self, index):
         from chunkadapters.llamaindex import run_retriever
 
-        index.insert_nodes(nodes_of(texts()))
-        assert_found_by_spans(run_retriever(index.as_retriever(similarity_top_k=DEPTH), benchmark()))
+        index.insert_nodes(nodes_of(collection.texts()))
+        collection.assert_found_by_spans(
+            run_retriever(index.as_retriever(similarity_top_k=collection.DEPTH), collection.benchmark())
+        )
 
     def test_the_same_nodes_again(self, index, store):
-        nodes = nodes_of(texts())
+        nodes = nodes_of(collection.texts())
         index.insert_nodes(nodes)
         index.insert_nodes(nodes)
         assert len(held(store)) == len(nodes) * (2 if self.again == "twice" else 1)
@@ -99,25 +90,25 @@ class LlamaIndexContract:
         from llama_index.core.storage.docstore import SimpleDocumentStore
 
         pipeline = IngestionPipeline(
-            transformations=[parser(), ChunkcoreEmbedding(model())],
+            transformations=[parser(), ChunkcoreEmbedding(collection.model())],
             docstore=SimpleDocumentStore(),
             docstore_strategy=DocstoreStrategy.UPSERTS,
             vector_store=store,
         )
-        pipeline.run(documents=documents_of(texts()))
-        assert sorted(held(store)) == sorted(each.node_id for each in nodes_of(texts()))
-        assert pipeline.run(documents=documents_of(texts())) == []
-        pipeline.run(documents=documents_of(edited()))
-        assert sorted(held(store)) == sorted(each.node_id for each in nodes_of(edited()))
+        pipeline.run(documents=documents_of(collection.texts()))
+        assert sorted(held(store)) == sorted(each.node_id for each in nodes_of(collection.texts()))
+        assert pipeline.run(documents=documents_of(collection.texts())) == []
+        pipeline.run(documents=documents_of(collection.edited()))
+        assert sorted(held(store)) == sorted(each.node_id for each in nodes_of(collection.edited()))
 
     def test_update_index_writes_what_is_new_and_deletes_what_is_stale(self, store):
         from chunkadapters.llamaindex import IndexUpdate, update_index
 
         index = self.index_of(store, store_nodes_override=True)
-        before, after = nodes_of(texts()), nodes_of(edited())
-        assert update_index(index, documents_of(texts()), parser()) == IndexUpdate(new=len(before))
-        assert update_index(index, documents_of(texts()), parser()) == IndexUpdate(kept=len(before))
-        told = update_index(index, documents_of(edited()), parser())
+        before, after = nodes_of(collection.texts()), nodes_of(collection.edited())
+        assert update_index(index, documents_of(collection.texts()), parser()) == IndexUpdate(new=len(before))
+        assert update_index(index, documents_of(collection.texts()), parser()) == IndexUpdate(kept=len(before))
+        told = update_index(index, documents_of(collection.edited()), parser())
         assert told.kept > 0.9 * len(before)
         assert told.kept + told.moved + told.new == len(after)
         assert sorted(held(store)) == sorted(each.node_id for each in after)
@@ -125,14 +116,14 @@ class LlamaIndexContract:
         assert sorted(place(each) for each in found) == sorted(place(each) for each in after)
 
     def test_metadata_that_a_store_may_not_take(self, index):
-        (node,) = nodes_of({"tea": "Tea is hot."}, **ODD)
+        (node,) = nodes_of({"tea": "Tea is hot."}, **collection.ODD)
         if isinstance(self.odd, str):
             with pytest.raises(Exception, match=self.odd):
                 index.insert_nodes([node])
             return
         index.insert_nodes([node])
         (found,) = self.everything(index, 1)
-        own = {key: value for key, value in node.metadata.items() if key not in ODD}
+        own = {key: value for key, value in node.metadata.items() if key not in collection.ODD}
         assert found.metadata == {**own, **self.odd}
 
 
@@ -140,7 +131,7 @@ def held(store: Any) -> list[str]:
     """The ids of all nodes that a store has, as they were given."""
     from llama_index.core.vector_stores import VectorStoreQuery
 
-    vector = model().embed_queries(["tea"])[0].tolist()
+    vector = collection.model().embed_queries(["tea"])[0].tolist()
     found: list[str] = store.query(VectorStoreQuery(query_embedding=vector, similarity_top_k=1000)).ids
     return [each.replace("-", "") for each in found]  # Qdrant's way to write them
 
