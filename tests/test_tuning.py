@@ -161,16 +161,14 @@ def test_a_gain_on_held_out_questions_is_used() -> None:
     assert found.use == found.winner == "recursive:size=50 · passages:lexical"
     low, high = found.comparison.intervals["the choice"]
     assert low < found.held_out.mean("Recall@1000tok") < high
-    assert set(found.choices) <= {report.name for report in found.reports}
-    assert found.winner in found.choices
+    assert {found.winner} <= set(found.choices) <= {report.name for report in found.reports}
     assert found.use in found.verdict
 
 
 def test_a_configuration_that_cannot_run_is_a_failure_with_its_reason() -> None:
+    options = {"retrievers": "{bm25,dense}", "options": FAST}
     for chunker, failing in (("sentence", ["dense"]), ("breakpoint", ["bm25", "dense"])):
-        found = tune(
-            make_benchmark(), ["recursive:size=60", chunker], RaisingEmbedder(), retrievers="{bm25,dense}", options=FAST
-        )
+        found = tune(make_benchmark(), ["recursive:size=60", chunker], RaisingEmbedder(), **options)
         assert [name for name in found.failures if name.startswith(chunker)] == [f"{chunker} · {it}" for it in failing]
     with pytest.raises(DataError, match="no configuration besides the default was scored"):
         tune(make_benchmark(), "breakpoint", RaisingEmbedder(), retrievers="bm25", options=FAST)
