@@ -191,14 +191,15 @@ def test_given_spans_are_taken_where_a_context_was_written_around_the_text() -> 
             assert (found.match, found.spans, found.certainty) == ("spans", (span,), 1)
     off = aligner.locate(f"At sea:\n{text}", document_id="tale", spans=[Span(start + 1, start + 35)])
     assert off.match != "spans"
+    tea = Aligner([Document("tea", "Tea is very hot in the early morning. " * 2 + "So.\n")])
+    stale = [("Ice.\n", Span(79, 80)), ("Tea is very hot in the early morning. So.", Span(0, 38))]
+    assert [tea.locate(text, document_id="tea", spans=[span]).match for text, span in stale] == ["unlocated", "exact"]
 
 
 def test_in_order_of_the_document_repeats_are_told_apart_by_their_neighbours() -> None:
     lines = ["ok.", "One fell.", "ok.", "ok.", "Two fell.", "ok."]
-    log = Document("log", " ".join(lines))
-    found = Aligner([log]).locate_in_order(lines, document_id="log")
-    places = [0, 4, 14, 18, 22, 32]
-    assert [piece.spans[0].start for piece in found] == places
+    found = Aligner([Document("log", " ".join(lines))]).locate_in_order(lines, document_id="log")
+    assert [piece.spans[0].start for piece in found] == [0, 4, 14, 18, 22, 32]
     assert [piece.match for piece in found] == ["order", "exact", "order", "order", "exact", "order"]
     assert {piece.certainty for piece in found} == {1.0}
 

@@ -289,6 +289,8 @@ def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
     if not text or "".join(held.split()) == "".join(text.split()):
         return True
     inner, form = fold(held).text, fold(text)
+    if inner != form.text and text.strip() in source:  # elsewhere, and without a context
+        return False
     least = min(_RESEMBLING_FROM, _PART * len(form.text))
     if not inner or inner not in form.text or len(inner) < least:
         return False
@@ -308,7 +310,7 @@ def _behind_context(source: str, start: int, text: str) -> tuple[Span, ...]:
     """The place from `start` on of the end of a text, which has a context before it; () if there is no such place."""
     begin = text.find(source[start : start + _RESEMBLING_FROM])
     rest = text[begin:].rstrip()
-    if begin < 1 or not source.startswith(rest, start):
+    if begin < 1 or not rest or not source.startswith(rest, start):
         return ()
     return (Span(start, start + len(rest)),)
 
