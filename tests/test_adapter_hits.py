@@ -6,6 +6,7 @@ import unicodedata
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -218,17 +219,17 @@ def test_of_two_documents_with_one_text_the_stated_place_decides_where_it_holds_
     assert placed(hit(TEXT[:34], "x.md", start=5), documents=named) == [("b/x.md", (5, 39))]
 
 
-def test_names_are_texts_paths_and_numbers():
-    assert names_of("", None, 5.0, Path("a"), "b", True, Path("a"), 5, 0, 1.5) == ("5", "a", "b", "0")
+def test_names_are_texts_paths_numbers_and_those_of_databases():
+    row = UUID(int=7)
+    assert names_of("", None, 5.0, row, Path("a"), "b", True, "a", 5, 0, 1.5) == ("5", str(row), "a", "b", "0")
 
 
 def test_a_document_has_changed_only_where_its_source_says_so():
     rewritten = hit(TEXT.replace("deep", "wide")[10:90], "d", start=10)
     hits = [rewritten, hit(TEXT[:34], "d", start=0), hit(OTHER[:40], "docs/ice.md")]
     locator = Locator(DOCUMENTS)
-    first, again = locator.locate_all(hits), locator.locate_all(hits)
-    assert [verdict.kind for verdict in first] == ["elsewhere", "placed", "placed"]
-    assert first == again
+    assert locator.locate_all(hits) == locator.locate_all(hits)
+    assert [verdict.kind for verdict in locator.locate_all(hits)] == ["elsewhere", "placed", "placed"]
     changed = Locator(DOCUMENTS, changed=lambda names: {"d"} & set(names)).locate_all(hits)
     assert [verdict.kind for verdict in changed] == ["elsewhere", "changed", "placed"]
 

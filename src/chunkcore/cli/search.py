@@ -223,10 +223,8 @@ def serve(opening: Opening) -> None:
 
     reopen = None if is_index(opening.docs) else opening.open
     server = tool_server(opening.open(), reopen)
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-    ):  # Python would wait for the thread that reads the input
+    # Python would wait for the thread that reads the input.
+    for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     server.run("stdio")
 

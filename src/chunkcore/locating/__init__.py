@@ -21,6 +21,7 @@ from os.path import commonprefix
 from pathlib import PurePath, PurePosixPath
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
+from uuid import UUID
 
 from chunkcore.errors import DataError
 from chunkcore.locating.alignment import Aligner, unlocated
@@ -293,10 +294,10 @@ class Hit:
 
 
 def names_of(*candidates: object) -> tuple[str, ...]:
-    """The paths, whole numbers and non-empty strings among the candidates, as strings, each once."""
+    """The paths, whole numbers, UUIDs and non-empty strings among the candidates, as strings, each once."""
     names = []
     for name in candidates:
-        if not isinstance(name, str | PurePath):
+        if not isinstance(name, str | PurePath | UUID):
             name = whole_number(name)
         if name not in (None, ""):
             names.append(str(name))

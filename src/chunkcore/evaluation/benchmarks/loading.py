@@ -402,9 +402,8 @@ def understood(row: QuestionRow, documents: Collection[str] = ()) -> QuestionRow
     return {**row, **{key: value for key, value in renamed.items() if value is not None}}
 
 
-_LIST = re.compile(
-    r"\s*\[\s*[\"'\[{\]]"
-)  # of texts, pairs or objects; not [3, 5], which may be an answer
+# Of texts, pairs or objects; not [3, 5], which may be an answer.
+_LIST = re.compile(r"\s*\[\s*[\"'\[{\]]")
 _LISTED = {*_EVIDENCE.split(), "spans", "answers"}
 
 
