@@ -141,7 +141,7 @@ CUTS: dict[str, list[tuple[str, dict[str, Any], list[str]]]] = {
         ("One.\n\n??? tip\n\n    Three four.", {"size": 4}, ["One.", "??? tip\n\n    Three four."]),
         ("A.\n\n<details>\n<summary>B</summary>\n\nC.", {"size": 3}, ["A.", "<details>\n<summary>B</summary>\n\nC."]),
         ("One.\n\n1. A\n\nTwo.\n\n2. B?\n\nThree.", {"size": 3}, ["One.", "1. A\n\nTwo.", "2. B?\n\nThree."]),
-        ("One two.\n\n<Tab/>\n\nThree four.", {"size": 3}, ["One two.\n\n<Tab/>", "Three four."]),
+        ("A b.\n\n<Tab/>\n\nC.\n\n1. Go.\n\nD e.", {"size": 3}, ["A b.\n\n<Tab/>", "C.\n\n1. Go.", "D e."]),
     ],
     "a small chunk takes parts of the next block, or joins across the weaker cut": [
         ("One.\n\nTwo three four. Five.", {"size": 4}, ["One.", "Two three four. Five."]),

@@ -700,7 +700,7 @@ def test_what_programs_put_around_the_text_of_a_mail(mail, text):
     ("parameters", "lines", "text"),
     [
         ("format=flowed", ["Tea is ", "hot.", "And", " sweet.", "-- ", "Ada"], "Tea is hot.\nAnd\nsweet.\n\n-- \nAda"),
-        ("format=Flowed; delsp=Yes", ["Ein Was ", "serkes ", "sel", "ok "], "Ein Wasserkessel\nok"),
+        ("format=Flowed; delsp=Yes", ["Ein Was ", "serkes ", "sel", "-- ", "ok "], "Ein Wasserkessel\n\n-- \nok"),
         ("format=flowed", ["> Is it ", "> hot? ", ">> It ", "> is."], "> Is it hot? \n>> It \n> is."),
         ("format=fixed", ["Hi,", "-", "Tea is ", "hot.", "----", "It"], "Hi,\n-\nTea is \nhot.\n\n----\nIt"),
     ],

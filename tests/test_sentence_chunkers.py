@@ -64,7 +64,7 @@ def test_a_line_of_a_record_is_whole_where_it_fits() -> None:
     assert Sentence(size=10, counter="words").split_text("\n".join(said)) == said
     captions = [f"{n}\n00:0{n}:00,000 --> 00:0{n}:09,000\nGate {n} is open. All well." for n in range(1, 9)]
     shown, unnumbered = ("\n\n".join(caption[first:] for caption in captions) for first in (0, 2))
-    for text in (shown, unnumbered, shown.replace("\nGate", "\n \nGate")):
+    for text in (shown, unnumbered, shown.replace("\nGate", "\n \nGate") + "\n\nThe end of this film."):
         assert Sentence(size=14, counter="words").split_text(text) == text.split("\n\n")
     verse = "\n".join(["the river runs along", "the hill is green today", "the gate is shut again"] * 4)
     assert all("\n" not in chunk or len(chunk.split()) <= 9 for chunk in words_of(verse, size=9))

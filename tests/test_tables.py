@@ -44,7 +44,7 @@ def test_rows_cover_any_text(text: str) -> None:
 
 
 def test_separators_in_quotes_do_not_count() -> None:
-    rows = {"id,n,m": '1, "a, b",2', "id,m,n": r'1,"a \"b\", c",2', '"kind, of";"price\nin €";"n"': "item;1,5;text"}
+    rows = {"id,n,m": r'1, "a, C:\",2', "id,m,n": r'1,"a \"b\", c",2', '"kind, of";"price\nin €";"n"': "item;1,5;text"}
     assert all(table_blocks(head + f"\n{row}" * 6)[1].header == (0, len(head)) for head, row in rows.items())
 
 
