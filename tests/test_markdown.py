@@ -141,6 +141,7 @@ CUTS: dict[str, list[tuple[str, dict[str, Any], list[str]]]] = {
         ("One.\n\n??? tip\n\n    Three four.", {"size": 4}, ["One.", "??? tip\n\n    Three four."]),
         ("A.\n\n<details>\n<summary>B</summary>\n\nC.", {"size": 3}, ["A.", "<details>\n<summary>B</summary>\n\nC."]),
         ("One.\n\n1. A\n\nTwo.\n\n2. B?\n\nThree.", {"size": 3}, ["One.", "1. A\n\nTwo.", "2. B?\n\nThree."]),
+        ("1. A\n2. B\n3. C\n\n# D\n\nE.", {"size": 4}, ["1. A\n2. B", "3. C", "# D\n\nE."]),
         ("A b.\n\n<Tab/>\n\nC.\n\n1. Go.\n\nD e.", {"size": 3}, ["A b.\n\n<Tab/>", "C.\n\n1. Go.", "D e."]),
     ],
     "a small chunk takes parts of the next block, or joins across the weaker cut": [
