@@ -287,9 +287,9 @@ class BytePairText(TokenizedText):
     def flags(self) -> bytearray:
         flags = np.ones(len(self.text) + 1, dtype=np.bool_)
         for begin in range(0, len(self.text), _BLOCK):
-            block = self.code_points
-            if len(self.text) > _BLOCK:  # which other steps may not need: four bytes a character
-                block = _code_points(self.text[begin : begin + _BLOCK + 1])
+            # Of a long text not all at once, which other steps may not need: four bytes a character.
+            part = self.text[begin : begin + _BLOCK + 1]
+            block = self.code_points if part == self.text else _code_points(part)
             inner = context_free_boundaries(self.counter.name, block)[1:-1]
             flags[begin + 1 : begin + 1 + len(inner)] = inner
         flags[self.parts] = True
