@@ -117,9 +117,9 @@ def _endings(document: Document) -> Iterator[str]:
         path = name if address is None else str(address["path"])
         file = re.split(r"[/\\]", path)[-1]
         ending = file.lower().rpartition(".")[2]
-        is_doubtful = " " in file or _PRODUCT.match(path) is not None
-        if address:
-            is_doubtful = ending in _PROGRAMS_OF_SITES or _PRODUCT.match(file) is not None
+        is_doubtful = ending in _PROGRAMS_OF_SITES if address else " " in file
+        written = file if address else path  # a file of a folder is no product
+        is_doubtful |= _PRODUCT.match(written) is not None
         is_format = _ENDINGS.get(ending, "prose") != "prose"  # "csv"
         is_name = "." in file or is_format or file in _NAMES
         if is_name and (not is_doubtful or _looks_like_code(document.text)):

@@ -391,11 +391,11 @@ def check_output(output: Path) -> None:
         check_no_link(output)
     check_no_link(*[output / name for name in REPORT_NAMES])
     there = {name for name in REPORT_NAMES if (output / name).exists()}
-    known = set(written_names(there))
+    ours = set(written_names(there))
     with suppress(OSError), open_file(output / "report.json") as file:
         if FORMAT[:-1].encode() in file.read(40):  # kept alone, as a baseline
-            known = there
-    for name in there - known:
+            ours = there
+    for name in there - ours:
         raise OptionError(
             f"{output / name} would be replaced, and is in no report that chunkcore wrote: name another folder"
         )

@@ -98,12 +98,12 @@ def evidence_of(document: Document, spans: Sequence[Span]) -> JsonObject:
 
 def _with_entries(row: QuestionRow, documents: Collection[str]) -> JsonObject:
     """The row under our keys, its evidence as a list: empty where it is none, which `questions check` says."""
-    known = dict(understood(row, documents))
+    entry = dict(understood(row, documents))
     entries: list[Any] = []
     with suppress(EvidenceError):
-        entries = entries_of(known)
-    known.pop("spans", None)
-    return {**known, "evidence": entries}
+        entries = entries_of(entry)
+    entry.pop("spans", None)
+    return {**entry, "evidence": entries}
 
 
 def _excerpts(row: JsonObject) -> Iterator[tuple[int, JsonObject]]:
@@ -189,12 +189,12 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     fixes = []
     for number, row in json_lines(path):
         rows.append(row)
-        known = _with_entries(row, by_id)
-        for place, excerpt in _excerpts(known):
+        entry = _with_entries(row, by_id)
+        for place, excerpt in _excerpts(entry):
             located = _resembling(excerpt, finder, aligner)
             if located is not None:
-                known["evidence"][place] = evidence_of(by_id[located.document_id], located.spans)
-                rows[-1] = known
+                entry["evidence"][place] = evidence_of(by_id[located.document_id], located.spans)
+                rows[-1] = entry
                 name = str(row.get("id", ""))
                 fixes.append(
                     LabelState(f"line {number}", name, excerpt["text"], "changed", (located,))

@@ -122,14 +122,18 @@ def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
     for kind in _by_ending().values():
         if kind().recognises(head):
             return kind
-    is_old = reader is not None and reader.name == "Office before 2007"
-    begin = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    # An error page that is called .pdf; tags that a program calls .xls, and below a table.
-    if HTML_PAGE.match(begin.decode("latin-1")) or (is_old and re.match(b"<[A-Za-z!]", begin)):
-        return _by_ending().get("html")
-    if is_old and (head.startswith(_UTF_16) or b"\0" not in head):
-        return None
-    return reader
+    begin = head.removeprefix(b"\xef\xbb\xbf").lstrip().decode("latin-1")
+    is_page = HTML_PAGE.match(begin) is not None  # an error page that is called .pdf
+    if reader is not None and reader.name == "Office before 2007":
+        # Tags, or a table, that a program calls .xls.
+        is_page = is_page or re.match("<[A-Za-z!]", begin) is not None
+        if not is_page and _is_text(head):
+            return None
+    return _by_ending().get("html") if is_page else reader
+
+
+def _is_text(head: bytes) -> bool:
+    return head.startswith(_UTF_16) or b"\0" not in head
 
 
 Row = tuple[str, Mapping[str, Any]]

@@ -157,7 +157,8 @@ def _rows(page: Any) -> list[str]:
     start = 0
     for line in page.get_text_range().split("\r\n"):
         is_one = _are_level(box(start), box(start + len(line) - 1))
-        for number, piece in enumerate([line] if is_one else line.split(" ")):
+        pieces = [line] if is_one else line.split(" ")
+        for number, piece in enumerate(pieces):
             first = box(start)
             # Inside of a line only a return to the left begins another one.
             if before.left < first.right and (number or _are_level(before, first)):

@@ -174,12 +174,17 @@ def write_index(
             if not _names(root, data):  # else only the manifest's folder could not be synced
                 shutil.rmtree(root / data, ignore_errors=True)
             raise
-        for other in filter(_is_ours, list(root.iterdir())):  # what earlier saves left
-            if other.is_dir() and other.name != data:
-                shutil.rmtree(other, ignore_errors=True)
-            elif other.suffix == ".part":
-                other.unlink(missing_ok=True)
+        _clear(root, data)
     return root.resolve(), data
+
+
+def _clear(root: Path, data: str) -> None:
+    """Delete what earlier saves left."""
+    for other in filter(_is_ours, list(root.iterdir())):
+        if other.is_dir() and other.name != data:
+            shutil.rmtree(other, ignore_errors=True)
+        elif other.suffix == ".part":
+            other.unlink(missing_ok=True)
 
 
 def _check_base(base: SavedPlace | None, root: Path) -> None:

@@ -371,11 +371,8 @@ def with_table_headers(
             header = headers.get((part.document_id, part.spans[0]))
             if header is None:
                 continue
-            place, end = header[0].start, header[-1].end
             spans = [span for name, span in held if name == part.document_id]
-            over = [span for span in spans if span.start < end and place < span.end]
-            # The passage may begin with the header's second line.
-            if any(span.start <= place or span not in passage.spans for span in over):
+            if _is_shown(header, passage, spans):
                 continue
             longer = with_spans(passage, union(header, passage.spans), documents)
             more = budget.counter.count(longer.text) - budget.counter.count(passage.text)
@@ -385,6 +382,13 @@ def with_table_headers(
                 passage = longer
         whole.append(passage)
     return whole
+
+
+def _is_shown(header: Sequence[Span], passage: Retrieved, spans: Iterable[Span]) -> bool:
+    """Whether these spans hold a part of the header; the passage itself may begin with the header's second line."""
+    start, end = header[0].start, header[-1].end
+    over = [span for span in spans if span.start < end and start < span.end]
+    return any(span.start <= start or span not in passage.spans for span in over)
 
 
 def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) -> list[Retrieved]:
