@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["started", "wait_for"]
+__all__ = ["peak", "started", "wait_for"]
 
 
 @contextmanager
@@ -32,3 +33,13 @@ def wait_for(
             raise AssertionError(f"the process ended with {process.returncode}: {process.communicate()}")
         assert time.monotonic() < end, f"waited {seconds} seconds in vain"
         time.sleep(0.005)
+
+
+def peak(run: Callable[[], Any]) -> int:
+    """The most bytes that were in memory at once."""
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

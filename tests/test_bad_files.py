@@ -6,7 +6,6 @@ import cProfile
 import json
 import random
 import tempfile
-import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from chunkcore.files import csv_rows, json_lines, read_text, text_lines
 from hypothesis import strategies as st
 
 from tests.layouts import WRITERS, jsonl, own, write
+from tests.processes import peak
 
 SCALARS = (
     st.none()
@@ -88,16 +88,6 @@ def test_a_wrong_row_of_a_table_is_told_with_its_place(tmp_path: Path, row: str,
 
 SIZE = 8 * 1024**2
 MB = 1024**2
-
-
-def peak(run: Callable[[], Any]) -> int:
-    """The most bytes that were in memory at once."""
-    tracemalloc.start()
-    try:
-        run()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def filled(path: Path, line: Callable[[int], str], *, head: str = "") -> Path:

@@ -18,6 +18,7 @@ from chunkcore.tokens.tokenized import SpacedText, WordText, context_free_bounda
 from hypothesis import example, given
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
+from tests.processes import peak
 from tests.strategies import LOOK_ALIKES, hard_text, text_with_pieces
 
 ENCODINGS = ["cl100k_base", "o200k_base"]
@@ -40,6 +41,11 @@ def test_every_piece_of_a_short_text_counts_as_if_encoded_alone(name: str, text:
     counter = TiktokenCounter(name)
     found = counts_of(counter.tokenize(text), [start for start, _ in pairs], [end for _, end in pairs])
     assert found == [encoded_alone(counter, text[start:end]) for start, end in pairs]
+
+
+def test_a_long_text_is_never_held_as_numbers_of_four_bytes() -> None:
+    source = TiktokenCounter().tokenize("Tea is hot – and sweet. " * 500_000)
+    assert peak(lambda: source.flags) < 5 * len(source.text)
 
 
 def test_a_word_does_not_go_on_from_one_joined_text_into_the_next():
