@@ -517,7 +517,7 @@ _CHAPTER = re.compile(  # a title may stand below
     re.IGNORECASE,
 )
 _ORG = re.compile(r"\*{1,6} +[^\s*]")
-# Here and below lines begin with the sign before them, and texts with one more: for "^", `re` tries every place.
+# `re` tries "^" at every place. So here and below a line begins with the line end before it; a text gets one in front.
 _ORG_FILE = re.compile(r"\n(?:#\+[A-Za-z]+(?:_\w+)?:|:PROPERTIES:|\*\* TODO )")
 # What begins the answer below a question.
 _ANSWER = re.compile(

@@ -380,15 +380,19 @@ class Index(ABC):
         before = np.cumsum([0, *sizes[hits.row(0)[0]][:k]])
         count = int(np.searchsorted(before, max_tokens, side="right")) - 1
         best, left = RankedList(pieces[:count]), max_tokens - int(before[count])
-        # Of a saved index the chunker or its counter may be unknown here: then chunks are whole.
+        if left and count < len(pieces):
+            best += self._beginning(pieces[count], left)
+        return best
+
+    def _beginning(self, piece: Retrieved, tokens: int) -> list[Retrieved]:
+        """The piece's first tokens; none where its chunker, or the counter of a saved index, is not known here."""
         with suppress(ChunkcoreError):
             chunker = self.corpus.chunker
-            if left and chunker is not None:
-                for piece in pieces[count : count + 1]:
-                    text = Budget(left, chunker.token_counter).take(piece.text)
-                    if text:
-                        best.append(part_of(piece, 0, len(text)))
-        return best
+            if chunker is not None:
+                text = Budget(tokens, chunker.token_counter).take(piece.text)
+                if text:
+                    return [part_of(piece, 0, len(text))]
+        return []
 
     def pieces(self, hits: Hits) -> RankedPieces:
         kept = hits.indices >= 0

@@ -33,7 +33,8 @@ _UNSEEN_JOINTS = "\u00ad\u200c\u2060\ufeff"
 _LETTERS = rf"\p{{L}}\p{{M}}\p{{N}}_{_UNSEEN_JOINTS}"
 _RUN = regex.compile(rf"(?V1)([{_UNSPACED}]+)|[[{_LETTERS}]--[{_UNSPACED}]]+")
 # Of each sign of ASCII the letter in lower case, the digit or the underscore, else a space.
-_ASCII = re.sub(r"\W", " ", "".join(map(chr, range(256))).lower(), flags=re.ASCII).encode()
+_SMALL = "".join(map(chr, range(256))).lower()
+_ASCII = re.sub(r"\W", " ", _SMALL, flags=re.ASCII).encode()
 _SPACED = regex.compile(rf"[{_LETTERS}]+")
 # May be a sign of such a script: none of Europe, the Near East or India, and no punctuation.
 _MAY_BE_UNSPACED = re.compile("[^\x00-\u0dff\u1e00-\u2e7f]")
