@@ -1,23 +1,23 @@
 """Counts per query in one unit: relevant, retrieved, and both.
 
-Units lie on an axis. Retrieved pieces become a `SpanTable`, with queries and ranks `RankedSpans`. `Relevance` holds
-the evidence and counts ranked spans against it: `Counts`, the input of measures. The axis repeats all units for
-each query, so that a few array operations count all queries at once.
+Units lie on an axis. Evidence and retrieved pieces become a `SpanTable`; `Relevance` is the evidence on an axis, and
+`Counts` has the retrieved pieces against it: the input of measures. The axis repeats all units for each query, so that
+a few array operations count all queries at once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.errors import DataError
-from chunkcore.run import PieceColumns, Retrieved
+from chunkcore.run import MatchKind, PieceColumns, Retrieved
 from chunkcore.spans import (
     Flags,
     Numbers,
@@ -28,6 +28,9 @@ from chunkcore.spans import (
     union_ranges,
 )
 from chunkcore.text import Document
+
+_Value = TypeVar("_Value")
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 class CharacterAxis:
@@ -42,8 +45,8 @@ class CharacterAxis:
     def ranges(self, characters: Ranges) -> Ranges:
         return characters
 
-    def documents(self, characters: Ranges) -> Numbers:
-        return np.searchsorted(self.bases, characters[:, 0], side="right") - 1
+    def text_sizes(self, texts: Iterable[str]) -> list[int]:
+        return list(map(len, texts))
 
 
 class StartAxis:
@@ -59,9 +62,10 @@ class StartAxis:
         for base, document in zip(characters.bases, documents, strict=True):
             begins.append(base + starts(document.text))
         self.begins: Numbers = np.concatenate(begins)
-        self._first_of_document = np.searchsorted(self.begins, characters.bases)
-        self._characters = characters
         self.size = len(self.begins)
+        self._first_of_document = np.searchsorted(self.begins, characters.bases)
+        self._bases = characters.bases
+        self._starts = starts
 
     def ranges(self, characters: Ranges) -> Ranges:
         """The units that begin in each range of characters.
@@ -69,9 +73,12 @@ class StartAxis:
         A range inside one unit is that unit: part of a token costs the token, and short evidence is one unit.
         """
         first, after = np.searchsorted(self.begins, characters).T
-        least = self._first_of_document[self._characters.documents(characters)]
-        around = np.maximum(first - 1, least)
+        document = np.searchsorted(self._bases, characters[:, 0], side="right") - 1
+        around = np.maximum(first - 1, self._first_of_document[document])
         return np.column_stack((np.where(first == after, around, first), after))
+
+    def text_sizes(self, texts: Iterable[str]) -> list[int]:
+        return [len(self._starts(text)) for text in texts]
 
 
 # Units numbered from 0; `ranges` maps ranges of characters to ranges of units.
@@ -80,19 +87,27 @@ Axis = CharacterAxis | StartAxis
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
-    """Pieces, each with any number of spans: `owner` (each span's piece, ascending) and `characters` (its range).
+    """SpanTable by query and then by rank, each with any number of spans.
 
-    `is_copy` marks the places of pieces' sources, which are found and not shown. `texts` has the texts of pieces that
-    are counted by them: unlocated ones, and those that hold evidence word for word (`quoted`: the words of each of the
-    piece's spans). `documents` has each piece's document number; unknown documents are numbered too, equal ids alike.
+    Of each piece: `query`, and `documents`, its document's number; unknown documents are numbered too, equal ids alike.
+    Of each span: `owner`, the number of its piece, ascending; `characters`, its range; and `is_copy`: whether it is the
+    place of one of the piece's sources, which are found and not shown.
+
+    `texts` has the texts of pieces that are counted by them: unlocated ones, and those that hold evidence word for word
+    (`quoted`: the words of each of the piece's spans). `kinds` says how pieces were located, if not by spans. `origin`
+    is the table that the pieces were taken from, with each span's number there.
     """
 
+    query: Numbers
+    documents: Numbers
     owner: Numbers
     characters: Ranges
     is_copy: Flags
     texts: dict[int, str]
-    documents: Numbers
     quoted: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    kinds: dict[int, MatchKind] = field(default_factory=dict)
+    origin: tuple[SpanTable, Numbers] | None = None
+    _ranges: dict[Axis, Ranges] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -101,15 +116,19 @@ class SpanTable:
         axis: CharacterAxis,
         source: str,
     ) -> SpanTable:
-        """The pieces in order. Raises `DataError`: a span ends after its document, or an unknown one has no text."""
-        documents, plain = _plain_rows(pieces, axis)
+        """The pieces in order, all of query 0.
+
+        Raises `DataError`: a span ends after its document, or a piece of an unknown one has no text.
+        """
+        documents, plain = _column_rows(pieces, axis)
         numbers: dict[str | int, int] = {}
         numbers.update(axis.numbers)
         texts, quoted = {}, {}
-        spans: list[tuple[int, ...]] = []
+        kinds: dict[int, MatchKind] = {}
+        rows: list[tuple[int, ...]] = []
         for number in np.flatnonzero(documents < 0).tolist():
             piece = pieces[number]
-            # Pieces that name no document are each of their own.
+            # SpanTable that name no document are each of their own.
             name = piece.document_id or number
             documents[number] = numbers.setdefault(name, len(numbers))
             is_placed = bool(piece.spans) and name in axis.numbers
@@ -118,32 +137,137 @@ class SpanTable:
                     f"{source}: piece {number} is of the document {name!r}, which the benchmark does not have, and "
                     "has no text that could be counted: give it one, or the document"
                 )
-            if is_placed and piece.match == "quoted":
-                quoted[number] = tuple(part.text for part in piece.parts)
-            if not is_placed or number in quoted:
+            if piece.match != "spans":
+                kinds[number] = piece.match
+            if not is_placed:
+                kinds[number], texts[number] = "unlocated", piece.text
+            elif piece.match == "quoted":
                 texts[number] = piece.text
+                quoted[number] = tuple(part.text for part in piece.parts)
             for place in (piece, *piece.sources):
                 if place.document_id in axis.numbers:
                     at = number, axis.numbers[place.document_id], place is not piece
-                    spans += [(*at, span.start, span.end) for span in place.spans]
-        rows = np.concatenate((plain, np.array(spans, dtype=np.int64).reshape(-1, 5)))
-        rows = _inside(rows[np.argsort(rows[:, 0], kind="stable")], axis, source)
-        owner, document, copied = rows[:, :3].T
-        characters = rows[:, 3:] + axis.bases[document, None]
-        return cls(owner, characters, copied.astype(np.bool_), texts, documents, quoted)
+                    rows += [(*at, span.start, span.end) for span in place.spans]
+        table = np.concatenate((plain, np.array(rows, dtype=np.int64).reshape(-1, 5)))
+        table = _inside(table[np.argsort(table[:, 0], kind="stable")], axis, source)
+        owner, document, is_copy = table[:, :3].T
+        characters = table[:, 3:] + axis.bases[document, None]
+        query = np.zeros_like(documents)
+        return cls(
+            query, documents, owner, characters, is_copy.astype(np.bool_), texts, quoted, kinds
+        )
 
-    def spans_of(self, pieces: Numbers) -> tuple[Numbers, Numbers]:
-        """All spans of some pieces (repeats allowed): their places in `pieces`, and the spans."""
-        first = self._first[pieces]
-        return ragged_indices(first, self._first[pieces + 1] - first)
+    def take(self, numbers: Numbers, query: Numbers) -> SpanTable:
+        """Some of the pieces, repeats allowed, each for a query."""
+        first = np.searchsorted(self.owner, numbers)
+        after = np.searchsorted(self.owner, numbers, side="right")
+        owner, span = ragged_indices(first, after - first)
+        return SpanTable(
+            query,
+            self.documents[numbers],
+            owner,
+            self.characters[span],
+            self.is_copy[span],
+            _taken(self.texts, numbers),
+            _taken(self.quoted, numbers),
+            origin=(self, span),
+        )
 
     @cached_property
-    def _first(self) -> Numbers:
-        """Each piece's first span; one more for the end."""
-        return np.searchsorted(self.owner, np.arange(len(self.documents) + 1))
+    def rank(self) -> Numbers:
+        """Each piece's rank in its query, from 0."""
+        return running(np.ones_like(self.query), self.query)
+
+    def per_query(self, queries: int) -> Numbers:
+        return np.bincount(self.query, minlength=queries).astype(np.int64)
+
+    def ranges(self, axis: Axis) -> Ranges:
+        """Each span's range of units."""
+        if self.origin is not None:
+            pieces, span = self.origin
+            return pieces.ranges(axis)[span]
+        if axis not in self._ranges:
+            self._ranges[axis] = axis.ranges(self.characters)
+        return self._ranges[axis]
+
+    def sizes(self, axis: Axis) -> Numbers:
+        """The units of each piece, repeats included; those of its text where it is not located."""
+        shown = np.where(self.is_copy, 0, _range_sizes(self.ranges(axis)))
+        sizes = _sums(self.owner, shown, len(self.query)).astype(np.int64)
+        if self.texts:
+            sizes[list(self.texts)] = axis.text_sizes(self.texts.values())
+        return sizes
+
+    def best(self, k: Numbers) -> SpanTable:
+        """The best `k` pieces of each query; `k` has one number per query."""
+        kept = np.flatnonzero(self.rank < k[self.query])
+        return self.take(kept, self.query[kept])
+
+    def of_documents(self, axis: CharacterAxis) -> SpanTable:
+        """The pieces' documents, each once a query, at its first rank. An unknown document is irrelevant."""
+        # One number per pair of query and document sorts many times faster than pairs.
+        pair = self.query * (self.documents.max(initial=0) + 1) + self.documents
+        _, first, row = np.unique(pair, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        first = first[order]
+        documents = self.documents[first]
+        is_known = documents < len(axis.sizes)
+        begins = axis.bases[documents[is_known]]
+        copies = np.argsort(order)[row[self.owner[self.is_copy]]]
+        owner = np.concatenate((np.flatnonzero(is_known), copies))
+        by_owner = np.argsort(owner, kind="stable")
+        characters = np.concatenate(
+            (np.column_stack((begins, begins + 1)), self.characters[self.is_copy])
+        )
+        return SpanTable(
+            self.query[first],
+            documents,
+            owner[by_owner],
+            characters[by_owner],
+            by_owner >= len(begins),
+            dict.fromkeys(np.flatnonzero(~is_known).tolist(), ""),
+        )
+
+    def within(
+        self, budget: int, axis: StartAxis, cut_text: Callable[[str, int], str]
+    ) -> SpanTable:
+        """The best pieces of each query until it has `budget` tokens, repeats included; the last piece is cut there.
+
+        `axis` is of tokens; `cut_text` gives the first tokens of an unlocated text.
+        """
+        sizes = self.sizes(axis)
+        left = budget - running(sizes, self.query)
+        kept = np.flatnonzero(left > 0)
+        best, left = self.take(kept, self.query[kept]), left[kept]
+        owner, characters = best.owner, best.characters.copy()
+        tokens = best.ranges(axis)
+        lengths = np.where(best.is_copy, 0, _range_sizes(tokens))
+        room = left[owner] - running(lengths, owner)
+        over = np.flatnonzero((lengths > room) & (room > 0))
+        characters[over, 1] = axis.begins[tokens[over, 0] + room[over]]
+        # Tokens inside one character begin at one place: a cut between them leaves nothing.
+        is_kept = (room > 0) & (characters[:, 1] > characters[:, 0])
+        is_whole = sizes[kept] <= left
+        is_kept = np.where(best.is_copy, is_whole[owner], is_kept)
+        texts = {}
+        for number, text in best.texts.items():
+            texts[number] = cut_text(text, int(left[number]))
+            if number in best.quoted:
+                # Evidence counts where its words are before the cut.
+                places = np.flatnonzero((owner == number) & ~best.is_copy)
+                is_kept[places] = [quote in texts[number] for quote in best.quoted[number]]
+                characters[places] = best.characters[places]
+        return SpanTable(
+            best.query,
+            best.documents,
+            owner[is_kept],
+            characters[is_kept],
+            best.is_copy[is_kept],
+            texts,
+        )
 
 
-def _plain_rows(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbers, Ranges]:
+def _column_rows(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbers, Ranges]:
     """Each piece's document number, -1 if it is to be read alone; and the others' spans.
 
     A row is the piece, its document, whether it is a copy, start and end.
@@ -153,13 +277,7 @@ def _plain_rows(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbe
     numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
     documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
     plain = np.flatnonzero(documents >= 0)
-    columns = (
-        plain,
-        documents[plain],
-        np.zeros_like(plain),
-        pieces.starts[plain],
-        pieces.ends[plain],
-    )
+    columns = plain, documents[plain], 0 * plain, pieces.starts[plain], pieces.ends[plain]
     return documents, np.column_stack(columns)
 
 
@@ -175,254 +293,111 @@ def _inside(rows: Ranges, axis: CharacterAxis, source: str) -> Ranges:
     return rows[~is_outside]
 
 
-@dataclass(frozen=True, eq=False)
-class RankedSpans:
-    """The retrieved pieces of all queries, by query and then by rank.
-
-    `piece`, `query` and `rank` (from 0) are arrays with one entry per answer; `piece` is a number in `pieces`.
-    """
-
-    pieces: SpanTable
-    piece: Numbers
-    query: Numbers
-    rank: Numbers
-
-    def per_query(self, queries: int) -> Numbers:
-        return np.bincount(self.query, minlength=queries).astype(np.int64)
-
-    def best(self, k: Numbers) -> RankedSpans:
-        """The best `k` pieces of each query; `k` has one number per query."""
-        kept = self.rank < k[self.query]
-        return RankedSpans(self.pieces, self.piece[kept], self.query[kept], self.rank[kept])
-
-    def documents(self, axis: CharacterAxis) -> RankedSpans:
-        """The pieces' documents, each once a query, at its first rank. An unknown document is irrelevant."""
-        document = self.pieces.documents[self.piece]
-        # One number per pair of query and document sorts many times faster than pairs.
-        pair = self.query * (document.max(initial=0) + 1) + document
-        _, first, row = np.unique(pair, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        first = first[order]
-        query, document = self.query[first], document[first]
-        number = np.arange(len(first), dtype=np.int64)
-        is_known = document < len(axis.sizes)
-        begins = axis.bases[document[is_known]]
-        answer, span = self.pieces.spans_of(self.piece)
-        is_copy = self.pieces.is_copy[span]
-        copies = np.argsort(order)[row[answer[is_copy]]]
-        owner = np.concatenate((number[is_known], copies))
-        characters = np.concatenate(
-            (np.column_stack((begins, begins + 1)), self.pieces.characters[span[is_copy]])
-        )
-        by_owner = np.argsort(owner, kind="stable")
-        pieces = SpanTable(
-            owner[by_owner],
-            characters[by_owner],
-            by_owner >= len(begins),
-            dict.fromkeys(number[~is_known].tolist(), ""),
-            document,
-        )
-        return RankedSpans(pieces, number, query, running(np.ones_like(query), query))
-
-    def within(
-        self,
-        budget: int,
-        axis: StartAxis,
-        counted: UnitTable,
-        cut_text: Callable[[str, int], str],
-    ) -> RankedSpans:
-        """The best pieces of each query until it has `budget` tokens, repeats included; the last piece is cut there.
-
-        `axis` is of tokens, `counted` has `pieces` in them; `cut_text` gives the first tokens of an unlocated text.
-        """
-        left = budget - running(counted.sizes[self.piece], self.query)
-        kept = left > 0
-        piece, left = self.piece[kept], left[kept]
-        answer, span = self.pieces.spans_of(piece)
-        characters = self.pieces.characters[span]
-        is_copy = self.pieces.is_copy[span]
-        tokens = counted.ranges[span]
-        lengths = np.where(is_copy, 0, _range_sizes(tokens))
-        room = left[answer] - running(lengths, answer)
-        over = np.flatnonzero((lengths > room) & (room > 0))
-        characters[over, 1] = axis.begins[tokens[over, 0] + room[over]]
-        # Tokens inside one character begin at one place: a cut between them leaves nothing.
-        is_kept = (room > 0) & (characters[:, 1] > characters[:, 0])
-        is_whole = counted.sizes[piece] <= left
-        is_kept = np.where(is_copy, is_whole[answer], is_kept)
-        texts = {}
-        for number in np.flatnonzero(np.isin(piece, list(self.pieces.texts))).tolist():
-            name = int(piece[number])
-            texts[number] = cut_text(self.pieces.texts[name], int(left[number]))
-            if name in self.pieces.quoted:
-                # Evidence counts where its words are before the cut.
-                places = np.flatnonzero((answer == number) & ~is_copy)
-                is_kept[places] = [quote in texts[number] for quote in self.pieces.quoted[name]]
-                characters[places] = self.pieces.characters[span[places]]
-        pieces = SpanTable(
-            answer[is_kept],
-            characters[is_kept],
-            is_copy[is_kept],
-            texts,
-            self.pieces.documents[piece],
-        )
-        return RankedSpans(pieces, np.arange(len(piece)), self.query[kept], self.rank[kept])
-
-
-class UnitTable(NamedTuple):
-    """A span table in one unit: each span's range, and each piece's size, repeats included."""
-
-    ranges: Ranges
-    sizes: Numbers
+def _taken(values: dict[int, _Value], numbers: Numbers) -> dict[int, _Value]:
+    """The values of some numbers, by their places."""
+    places = np.flatnonzero(np.isin(numbers, list(values))).tolist()
+    return {place: values[int(numbers[place])] for place in places}
 
 
 class Relevance:
-    """Every query's evidence in one unit: `query` is the query of each piece of evidence, ascending.
+    """Every query's evidence on an axis."""
 
-    A piece has a range in `evidence` for each of its spans; `owner` is each range's piece.
-
-    `text_size` counts the units of unlocated texts.
-    """
-
-    def __init__(
-        self,
-        axis: Axis,
-        evidence: SpanTable,
-        query: Numbers,
-        queries: int,
-        text_size: Callable[[list[str]], Sequence[int] | Numbers],
-    ) -> None:
-        self._axis = axis
-        self._text_size = text_size
+    def __init__(self, axis: Axis, evidence: SpanTable, queries: int) -> None:
+        self.axis = axis
+        self._evidence = evidence
         self._queries = queries
         # One more than the units, so that the ranges of two queries never touch.
-        self.stride = axis.size + 1
-        self._query = query
-        self.owner = evidence.owner
-        self._query_of_range = query[self.owner]
-        shift = self._query_of_range * self.stride
-        self.evidence = axis.ranges(evidence.characters) + shift[:, None]
-        self.union = union_ranges(self.evidence)
+        self._stride = axis.size + 1
+        self.ranges = self.ranges_of(evidence)
+        self.union = union_ranges(self.ranges)
         self.relevant = self.lengths(self.union)
-        self._documents = evidence.documents[self.owner]
 
-    def count(self, table: SpanTable) -> UnitTable:
-        """Pieces in this unit; an unlocated piece has the units of its text."""
-        ranges = self._axis.ranges(table.characters)
-        shown = np.where(table.is_copy, 0, _range_sizes(ranges))
-        sizes = _sums(table.owner, shown, len(table.documents)).astype(np.int64)
-        if table.texts:
-            sizes[list(table.texts)] = self._text_size(list(table.texts.values()))
-        return UnitTable(ranges, sizes)
+    def ranges_of(self, pieces: SpanTable) -> Ranges:
+        """The units of pieces' spans, of each query apart."""
+        return pieces.ranges(self.axis) + self._stride * pieces.query[pieces.owner, None]
 
     def lengths(self, union: Ranges) -> Scores:
         """The units of each query in disjoint ranges."""
-        query = union[:, 0] // self.stride
-        return _sums(query, _range_sizes(union), self._queries)
+        return _sums(union[:, 0] // self._stride, _range_sizes(union), self._queries)
 
-    def by_piece(self, owner: Numbers, ranges: Ranges) -> Scores:
-        """The units of each piece of evidence in ranges, each of which lies in the range of this number."""
-        return _sums(self.owner[owner], _range_sizes(ranges), len(self._query))
-
-    def by_query(self, shares: Scores) -> tuple[tuple[float, ...], ...]:
-        """One value per piece of evidence, grouped by query."""
-        ends = np.cumsum(np.bincount(self._query, minlength=self._queries))
-        return tuple(tuple(part.tolist()) for part in np.split(shares, ends)[:-1])
+    def shares(self, union: Ranges) -> Scores:
+        """The share of each piece of evidence in disjoint ranges; NaN for one without a unit."""
+        inside, owner = clip_ranges(self.ranges, union)
+        count, pieces = len(self._evidence.query), self._evidence.owner
+        lengths = _sums(pieces, _range_sizes(self.ranges), count)
+        lengths[lengths == 0] = math.nan
+        return _sums(pieces[owner], _range_sizes(inside), count) / lengths
 
     @cached_property
     def by_document(self) -> tuple[Numbers, Scores]:
         """Each query's relevant documents: the query, and the document's relevant units."""
-        pairs = np.column_stack((self._query_of_range, self._documents))
+        pieces = self._evidence
+        pairs = np.column_stack((pieces.query, pieces.documents))[pieces.owner]
         pairs, number = np.unique(pairs, axis=0, return_inverse=True)
-        shift = (number.reshape(-1) - self._query_of_range) * self.stride
-        union = union_ranges(self.evidence + shift[:, None])
-        return pairs[:, 0], _sums(union[:, 0] // self.stride, _range_sizes(union), len(pairs))
+        shift = (number.reshape(-1) - pieces.query[pieces.owner]) * self._stride
+        union = union_ranges(self.ranges + shift[:, None])
+        return pairs[:, 0], _sums(union[:, 0] // self._stride, _range_sizes(union), len(pairs))
 
 
-@dataclass(frozen=True, eq=False)
 class Counts:
-    """Ranked spans against the evidence, in one unit: the input of measures, float64, shape (queries,).
+    """SpanTable against the evidence, in one unit: the input of measures, float64, shape (queries,).
 
-    `counted` is `spans.pieces` in this unit; `limit` is each query's depth. With `deduplicate`, a unit that
-    several pieces share counts once; unlocated text counts each time.
+    `limit` is each query's depth. With `deduplicate`, a unit that several pieces share counts once; unlocated text
+    counts each time.
+
+    Attributes:
+        relevant: units of evidence.
     """
 
-    relevance: Relevance
-    spans: RankedSpans
-    counted: UnitTable
-    limit: Numbers
-    deduplicate: bool = False
+    relevant: Scores
 
-    @property
-    def relevant(self) -> Scores:
-        """Units of evidence."""
-        return self.relevance.relevant
+    def __init__(
+        self, relevance: Relevance, pieces: SpanTable, limit: Numbers, *, deduplicate: bool
+    ) -> None:
+        self.relevant = relevance.relevant
+        self._relevance, self._pieces, self._limit = relevance, pieces, limit
+        self._deduplicate = deduplicate
+        self._sizes = pieces.sizes(relevance.axis).astype(np.float64)
+        self._ranges = relevance.ranges_of(pieces)
+        # What is retrieved, and the places that say the same.
+        self._union = union_ranges(self._ranges)
 
     @cached_property
     def retrieved(self) -> Scores:
         """Units retrieved to the measure's depth, repeats included."""
-        sizes = self._sizes
-        if self.deduplicate:
-            is_text = np.isin(self.spans.piece, list(self.spans.pieces.texts))
-            sizes = np.where(is_text, sizes, 0)
-        retrieved = _sums(self.spans.query, sizes, len(self.relevant))
-        if self.deduplicate:
-            retrieved += self.relevance.lengths(union_ranges(self._ranges[self._is_shown]))
-        return retrieved
+        query = self._pieces.query
+        if not self._deduplicate:
+            return _sums(query, self._sizes, len(self.relevant))
+        texts = list(self._pieces.texts)
+        shown = union_ranges(self._ranges[~self._pieces.is_copy])
+        in_texts = _sums(query[texts], self._sizes[texts], len(self.relevant))
+        return in_texts + self._relevance.lengths(shown)
 
     @cached_property
     def found(self) -> Scores:
         """Units of evidence retrieved, each once; a piece's `sources`, which say the same, are found with it."""
-        inside, _ = clip_ranges(self.relevance.union, self._union)
-        return self.relevance.lengths(inside)
+        inside, _ = clip_ranges(self._relevance.union, self._union)
+        return self._relevance.lengths(inside)
 
     @cached_property
     def hit(self) -> Scores:
         """`found`, at most `retrieved`."""
         return np.minimum(self.found, self.retrieved)
 
-    @cached_property
+    @property
     def shares(self) -> Scores:
         """The retrieved share of each piece of evidence; NaN for one without a unit."""
-        evidence = self.relevance.evidence
-        inside, owner = clip_ranges(evidence, self._union)
-        lengths = self.relevance.by_piece(np.arange(len(evidence)), evidence)
-        lengths[lengths == 0] = math.nan
-        return np.asarray(self.relevance.by_piece(owner, inside) / lengths)
+        return self._relevance.shares(self._union)
 
     @cached_property
     def ranking(self) -> Ranking:
         """The counts piece by piece."""
-        spans, is_shown = self.spans, self._is_shown
-        relevant, span = clip_ranges(self._ranges[is_shown], self.relevance.union)
-        new = first_cover(relevant, self._placed[0][is_shown][span], len(spans.piece))
-        ideal = ideal_gain(*self.relevance.by_document, self.limit)
-        return Ranking(spans.query, spans.rank, new, self._sizes, ideal)
-
-    @cached_property
-    def _placed(self) -> tuple[Numbers, Numbers]:
-        """The answers' spans: the answer, and the span."""
-        return self.spans.pieces.spans_of(self.spans.piece)
-
-    @cached_property
-    def _is_shown(self) -> Flags:
-        return np.asarray(~self.spans.pieces.is_copy[self._placed[1]])
-
-    @cached_property
-    def _ranges(self) -> Ranges:
-        """The units of each answer's spans, of each query apart."""
-        answer, span = self._placed
-        shift = self.spans.query[answer] * self.relevance.stride
-        return np.asarray(self.counted.ranges[span] + shift[:, None])
-
-    @cached_property
-    def _union(self) -> Ranges:
-        """What is retrieved, and the places that say the same."""
-        return union_ranges(self._ranges)
-
-    @property
-    def _sizes(self) -> Scores:
-        return self.counted.sizes[self.spans.piece].astype(np.float64)
+        pieces = self._pieces
+        is_shown = ~pieces.is_copy
+        relevant, span = clip_ranges(self._ranges[is_shown], self._relevance.union)
+        new = first_cover(relevant, pieces.owner[is_shown][span], len(pieces.query))
+        ideal = ideal_gain(*self._relevance.by_document, self._limit)
+        return Ranking(pieces.query, pieces.rank, new, self._sizes, ideal)
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,9 +507,6 @@ def first_cover(
     for number, (start, end) in zip(owner[order].tolist(), stretches, strict=True):
         painted[start:end] = number
     return _sums(painted, np.diff(edges), owners + 1)[:owners]
-
-
-_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 def running(values: NDArray[_Number], group: Numbers) -> NDArray[_Number]:

@@ -18,15 +18,12 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError, echo, kind_of, warn_user
 from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.counting import (
-    Axis,
     CharacterAxis,
     Counts,
-    RankedSpans,
     Relevance,
     SpanTable,
     StartAxis,
     meeting_pairs,
-    running,
 )
 from chunkcore.evaluation.measures import (
     Depth,
@@ -41,14 +38,18 @@ from chunkcore.evaluation.results import ChunkStatistics, Report
 from chunkcore.locating.text_search import occurrences
 from chunkcore.options import suggesting
 from chunkcore.reading.visible import SeenSpans
-from chunkcore.run import Answers, MatchKind, PieceColumns, RankedPieces, Retrieved, Run
-from chunkcore.spans import Flags, Numbers, Scores, ragged_indices
+from chunkcore.run import Answers, MatchKind, RankedPieces, Retrieved, Run
+from chunkcore.spans import Flags, Numbers, Scores
 from chunkcore.text import Span
 from chunkcore.tokens import TokenCounter, get_counter
 
 MinRule = Literal["holding", "touching"]
 CountsOf = Callable[[Unit, Depth | None, bool], Counts]
 _OCCURRENCES = 1000  # of an ambiguous text that are tried
+_STARTS: dict[Unit, Callable[[str], Numbers]] = {
+    "sentence": lambda text: sentence_ranges(text)[:, 0],
+    "document": lambda text: np.zeros(1, dtype=np.int64),
+}
 
 
 @suggesting
@@ -117,16 +118,15 @@ class Scorer:
         self.counter = get_counter(counter)
         self.min_rule = min_rule
         self.axis = CharacterAxis(benchmark.documents)
-        pieces = []
-        rows = []
         seen = SeenSpans(benchmark.documents)
+        pieces, rows = [], []
         for row, query in enumerate(benchmark.queries):
             for part in query.evidence:
                 pieces.append(Retrieved(part.document_id, seen.of(part.document_id, part.span)))
                 rows.append(row)
-        self._evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
-        self._evidence_query = np.array(rows, dtype=np.int64)
-        self._relevance: dict[Unit, Relevance] = {}
+        evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
+        self._evidence = replace(evidence, query=np.array(rows, dtype=np.int64))
+        self._relevance = cache(self._relevance_in)
 
     def score(
         self,
@@ -167,12 +167,11 @@ class Scorer:
         queries = self.benchmark.queries
         ids = [query.id for query in queries]
         is_asked = np.array([asked is None or name in asked for name in ids], dtype=np.bool_)
-        pool = spans = SpanTable.of(run.pool or (), self.axis, f"the pool of {run.name!r}")
+        pool = pieces = SpanTable.of(run.pool or (), self.axis, f"the pool of {run.name!r}")
         if ranked.pieces is not run.pool:
-            spans = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
-        query, rank = ragged_indices(np.zeros_like(ranked.counts), ranked.counts)
-        retrieved = RankedSpans(spans, ranked.numbers, query, rank)
-        counts = self._counts_of(retrieved, self._holding(pool))
+            pieces = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
+        query = np.repeat(np.arange(len(queries)), ranked.counts)
+        counts = self._counts_of(pieces.take(ranked.numbers, query), self._holding(pool))
         has_pool = run.pool is not None
         scores = _scores(counts, measures, is_asked, has_pool)
         amounts, shares = {}, {}
@@ -181,7 +180,7 @@ class Scorer:
             amounts[k], shares[k] = self._found(counts("token", k, False), is_known)
         chunks = None
         if has_pool:
-            chunks = ChunkStatistics(self.relevance("token").count(pool).sizes)
+            chunks = ChunkStatistics(pool.sizes(self.tokens))
         asked_count = None if asked is None else len(asked)
         return Report(
             name=run.name,
@@ -191,7 +190,7 @@ class Scorer:
             scores=scores,
             retrieved_tokens=amounts,
             found=shares,
-            located=_located(ranked.pieces, retrieved),
+            located=_located(pieces, ranked.numbers),
             unanswered=tuple(name for name in compress(ids, is_asked) if name not in run.results),
             chunks=chunks,
             min_rule=self.min_rule,
@@ -206,13 +205,13 @@ class Scorer:
     ) -> tuple[Scores, tuple[tuple[float, ...], ...]]:
         """Each known query's retrieved tokens, and the shares found of its evidence; NaN for others."""
         amounts = np.where(is_known, counted.retrieved, math.nan)
-        shares = np.where(is_known[self._evidence_query], counted.shares, math.nan)
-        return amounts, self.relevance("token").by_query(shares)
+        shares = np.where(is_known[self._evidence.query], counted.shares, math.nan)
+        ends = np.cumsum(self._evidence.per_query(len(is_known)))
+        return amounts, tuple(tuple(part.tolist()) for part in np.split(shares, ends)[:-1])
 
-    def _counts_of(self, retrieved: RankedSpans, holding: RankedSpans) -> CountsOf:
+    def _counts_of(self, retrieved: SpanTable, holding: SpanTable) -> CountsOf:
         """A run's counts by unit, depth, and whether they are of the pool, each computed once."""
         queries = len(self.benchmark.queries)
-        table = cache(lambda unit, pieces: self.relevance(unit).count(pieces))
 
         def limit(k: Depth | None) -> Numbers:
             if k == "min":
@@ -221,20 +220,18 @@ class Scorer:
             return np.full(queries, most)
 
         @cache
-        def best(k: Depth | None) -> RankedSpans:
+        def best(k: Depth | None) -> SpanTable:
             budget = budget_of(k)
             if budget is None:
                 return retrieved.best(limit(k))
-            counted = table("token", retrieved.pieces)
-            return retrieved.within(budget, self.tokens, counted, self.first_tokens)
+            return retrieved.within(budget, self.tokens, self.first_tokens)
 
         @cache
         def counts(unit: Unit, k: Depth | None, of_pool: bool) -> Counts:
-            spans = holding if of_pool else best(k)
+            pieces = holding if of_pool else best(k)
             if unit == "document":
-                spans = spans.documents(self.axis)
-            counted = table(unit, spans.pieces)
-            return Counts(self.relevance(unit), spans, counted, limit(k), deduplicate=of_pool)
+                pieces = pieces.of_documents(self.axis)
+            return Counts(self._relevance(unit), pieces, limit(k), deduplicate=of_pool)
 
         return counts
 
@@ -274,13 +271,12 @@ class Scorer:
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
         """The tokens of each piece as retrieved, int64."""
-        table = SpanTable.of(pool, self.axis, "the pool")
-        return self.relevance("token").count(table).sizes
+        return SpanTable.of(pool, self.axis, "the pool").sizes(self.tokens)
 
     def depths(self, pool: Sequence[Retrieved]) -> Numbers:
         """K = "min" of each query, int64; `pool` is every chunk. A retriever must return that many."""
-        table = SpanTable.of(pool, self.axis, "the pool")
-        return self._holding(table).per_query(len(self.benchmark.queries))
+        holding = self._holding(SpanTable.of(pool, self.axis, "the pool"))
+        return holding.per_query(len(self.benchmark.queries))
 
     def _ranked(self, run: Run) -> RankedPieces:
         """The run's pieces, by the benchmark's queries and then by rank."""
@@ -295,40 +291,26 @@ class Scorer:
             return run.results.ranked.of_rows(rows)
         return Answers.of(ids, [run.results.get(name, ()) for name in ids]).ranked
 
-    def _holding(self, pieces: SpanTable) -> RankedSpans:
+    def _holding(self, pool: SpanTable) -> SpanTable:
         """The pieces that overlap each query's evidence."""
         evidence = self._evidence.characters
         if self.min_rule == "touching":  # one more character on each side
             evidence = evidence + np.array([-1, 1])
-        is_shown = ~pieces.is_copy
-        window, span = meeting_pairs(pieces.characters[is_shown], evidence)
-        query = self._evidence_query[self._evidence.owner[window]]
-        pairs = np.column_stack((query, pieces.owner[is_shown][span]))
+        is_shown = ~pool.is_copy
+        window, span = meeting_pairs(pool.characters[is_shown], evidence)
+        query = self._evidence.query[self._evidence.owner[window]]
+        pairs = np.column_stack((query, pool.owner[is_shown][span]))
         query, piece = np.unique(pairs, axis=0).T
-        return RankedSpans(pieces, piece, query, running(np.ones_like(query), query))
+        return pool.take(piece, query)
 
-    def relevance(self, unit: Unit) -> Relevance:
-        """The evidence in this unit, computed on first use."""
-        if unit not in self._relevance:
-            axis, text_size = self._units(unit)
-            queries = len(self.benchmark.queries)
-            self._relevance[unit] = Relevance(
-                axis, self._evidence, self._evidence_query, queries, text_size
-            )
-        return self._relevance[unit]
-
-    def _units(self, unit: Unit) -> tuple[Axis, Callable[[list[str]], Sequence[int] | Numbers]]:
-        """The unit's axis, and how many units texts have that are in no document."""
-        documents = self.benchmark.documents
+    def _relevance_in(self, unit: Unit) -> Relevance:
+        """The evidence in this unit."""
+        axis: CharacterAxis | StartAxis = self.axis
         if unit == "token":
-            return self.tokens, self.counter.count_many
-        if unit == "character":
-            return self.axis, lambda texts: [len(text) for text in texts]
-        if unit == "sentence":
-            axis = StartAxis(self.axis, documents, lambda text: sentence_ranges(text)[:, 0])
-            return axis, lambda texts: [len(sentence_ranges(text)) for text in texts]
-        axis = StartAxis(self.axis, documents, lambda text: np.zeros(1, dtype=np.int64))
-        return axis, lambda texts: [1] * len(texts)
+            axis = self.tokens
+        elif unit != "character":
+            axis = StartAxis(self.axis, self.benchmark.documents, _STARTS[unit])
+        return Relevance(axis, self._evidence, len(self.benchmark.queries))
 
     @cached_property
     def tokens(self) -> StartAxis:
@@ -363,19 +345,11 @@ def _evidence_in(query: Query, document_id: str, place: Span) -> int:
     return total
 
 
-def _located(pieces: Sequence[Retrieved], retrieved: RankedSpans) -> dict[MatchKind, int]:
+def _located(pieces: SpanTable, numbers: Numbers) -> dict[MatchKind, int]:
     """How many retrieved pieces were located in each way."""
-    texts = retrieved.pieces.texts
-    times = np.bincount(retrieved.piece, minlength=len(pieces))
-    is_plain = np.zeros(len(pieces), dtype=np.bool_)
-    if isinstance(pieces, PieceColumns):
-        is_plain = pieces.document >= 0
-    is_plain[list(texts)] = False
-    counts: Counter[MatchKind] = Counter()
-    counts["spans"] = int(times[is_plain].sum())
-    for number in np.flatnonzero((times > 0) & ~is_plain).tolist():
-        kind = pieces[number].match
-        if number in texts and kind != "quoted":
-            kind = "unlocated"
+    times = np.bincount(numbers, minlength=len(pieces.query))
+    counts: Counter[MatchKind] = Counter({"spans": len(numbers)})
+    for number, kind in pieces.kinds.items():
         counts[kind] += int(times[number])
+        counts["spans"] -= int(times[number])
     return dict(+counts)
