@@ -144,10 +144,9 @@ OPTIONS = st.fixed_dictionaries(
     st.lists(st.sampled_from([*WORDS, "unknown"]), max_size=5).map(" ".join),
     OPTIONS,
     st.sampled_from(SCALES),
-    st.sampled_from([0, scoring.RARE]),
     st.integers(0, 9),
 )
-def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, query, options, scales, rare, seed):
+def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, query, options, scales, seed):
     method = Passages(**options)
     model = Table(seed=seed)
     chosen = scoring.SCALES if scales is None else dict.fromkeys(scoring.SCALES, scales)
@@ -165,8 +164,7 @@ def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, que
                 continue
             values = lexical(corpus, query, scale, method.words, method.k1, method.b)
             expected += share * standardised(values, max(values))
-    with patch.object(scoring, "RARE", rare):
-        hits = index.search([query], max(1, len(corpus)))
+    hits = index.search([query], max(1, len(corpus)))
     found = np.zeros(len(corpus))
     found[hits.indices[0]] = hits.scores[0]
     assert sorted(hits.indices[0].tolist()) == list(range(len(corpus)))
@@ -205,14 +203,13 @@ def test_an_answer_is_the_same_whatever_was_asked_before() -> None:
             assert kept.behind(questions[0], some, **options) == answer
 
 
-def test_blocks_rare_words_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_float32_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     documents = [Document(f"{i}", " ".join(rng.choice(WORDS, size)) + ".") for i, size in enumerate([900, 1, 40, 300])]
     corpus = chunk_corpus(documents, get_chunker("fixed_token:size=4,counter=words"))
     questions = ["fox rain the", "crow", "東京 a1 a1"]
     expected = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)
-    for block, wide, rare in [(7, 10**6, 0), (64, 0, 0), (10**6, 0, 70), (10**6, 10**6, 2)]:
-        monkeypatch.setattr(scoring, "RARE", rare)
+    for block, wide in [(7, 10**6), (64, 0), (10**6, 0)]:
         monkeypatch.setattr(scoring, "VECTORS", block)
         monkeypatch.setattr(scoring, "WIDE", wide)
         found = get_retriever("passages").index(corpus, TextVectors(FakeEmbedder())).search(questions, 400)

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from chunkcore.options import check_number
 from chunkcore.run import Retrieved
+from chunkcore.spans import Numbers
 from chunkcore.text import Span, offsets_within
 from chunkcore.tokens import TokenCounter, get_counter
+
+
+class CountedOnce(TokenCounter):
+    """A counter that counts no text twice."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.counter, self.name = counter, counter.name
+        self._known: dict[str, int] = {}
+
+    def boundaries(self, text: str) -> Numbers:
+        return self.counter.boundaries(text)
+
+    def count(self, text: str) -> int:
+        return int(self.count_many([text])[0])
+
+    def count_many(self, texts: Sequence[str]) -> Numbers:
+        new = [text for text in texts if text not in self._known]
+        if new:
+            self._known.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
+        return np.array([self._known[text] for text in texts], np.int64)
 
 
 class Budget:

@@ -6,8 +6,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
-from typing import Literal, NamedTuple
+from itertools import accumulate
+from typing import Literal
 
 from chunkcore.errors import OptionError, echo
 from chunkcore.reading.visible import is_html
@@ -36,7 +36,6 @@ _REFERS = re.compile(r"(?:It|Its|This|That|These|Those|They|Their|He|She|Such)\b
 Documents = Mapping[str, Document]
 Run = tuple[int, int]  # neighbouring units: the numbers of the first and the last
 Order = Literal["score", "document"]
-RunTokens = dict[tuple[str, int, int], int]  # of what stands in a document between two places
 
 
 # ---- The text of pieces
@@ -110,7 +109,6 @@ class Row:
         joined: of each unit, whether the next one is its neighbour; False of the last.
         goes_on: of each unit, whether a reader needs the next one, see `goes_on`.
         least: a unit with a lower score becomes no part of a passage.
-        counted: the tokens of runs of units, by document and place, as far as they are known.
     """
 
     units: Sequence[Retrieved]
@@ -118,7 +116,6 @@ class Row:
     joined: Sequence[bool]
     goes_on: Sequence[int]
     least: float = -math.inf
-    counted: RunTokens = field(default_factory=dict)
 
 
 def passages_of(
@@ -144,7 +141,7 @@ def passages_of(
         return first_cut([row.units[number] for number in order], budget)
     blocks = _Blocks(row, budget.left)
     runs = _Runs(row, budget, documents)
-    for first, last in _within_budget(blocks, budget.left):
+    for first, last in blocks.runs():
         runs.add(first, last)
     for first in list(runs.ends):
         if _REFERS.match(row.units[first].text.lstrip()) and row.joined[first - 1]:
@@ -182,51 +179,91 @@ class _Blocks:
     Attributes:
         ends: the first and the last unit of each block.
         around: the same of the block of each unit.
-        sizes: the tokens before each unit, and of all.
-        stretches: the blocks in rows of neighbours.
     """
 
     def __init__(self, row: Row, tokens: int) -> None:
-        self.row = row
-        self.scores = [unit.score for unit in row.units]
-        self.sizes = [0, *accumulate(row.sizes)]
+        self._row = row
+        self._scores = [unit.score for unit in row.units]
+        self._sizes = [0, *accumulate(row.sizes)]  # the tokens before each unit, and of all
+        self._tokens = tokens
         self.ends: list[Run] = []
-        begins = []
-        for unit in range(len(self.scores)):
+        for unit in range(len(self._scores)):
             self.ends.append((unit, unit))
-            if not row.joined[unit - 1]:
-                begins.append(len(self.ends) - 1)
-                continue
-            first = self.ends[-2][0]
-            most = KEPT[row.goes_on[unit - 1]] * tokens
-            if self.sizes[unit + 1] - self.sizes[first] <= most:
-                self.ends[-2:] = [(first, unit)]
-        self.counts = [last + 1 - first for first, last in self.ends]
+            if row.joined[unit - 1]:
+                first = self.ends[-2][0]
+                most = KEPT[row.goes_on[unit - 1]] * tokens
+                if self._size(first, unit) <= most:
+                    self.ends[-2:] = [(first, unit)]
         self.around: list[Run] = []
-        for block, count in zip(self.ends, self.counts, strict=True):
-            self.around += [block] * count
-        self.worths = [0.0, *accumulate(self.scores)]
-        self.gains = [self.worths[last + 1] - self.worths[first] for first, last in self.ends]
-        self.stretches = []
-        for first, after in pairwise([*begins, len(self.ends)]):
-            units = slice(self.ends[first][0], self.ends[after - 1][1] + 1)
-            self.stretches.append(_Stretch(first, after, max(self.scores[units])))
-        self._least = min(CRUMB, tokens // 20)
+        for first, last in self.ends:
+            self.around += [(first, last)] * (last + 1 - first)
+        worths = [0.0, *accumulate(self._scores)]
+        self._gains = [worths[last + 1] - worths[first] for first, last in self.ends]
+        self._worths = worths
+
+    def _size(self, first: int, last: int) -> int:
+        return self._sizes[last + 1] - self._sizes[first]
 
     def wide(self, run: Run) -> Run:
         """A run with neighbouring blocks, the better first, until it is no crumb."""
         first, last = run
-        while self.sizes[last + 1] - self.sizes[first] < self._least:
+        while self._size(first, last) < min(CRUMB, self._tokens // 20):
             sides = []
-            if self.row.joined[first - 1]:
+            if self._row.joined[first - 1]:
                 sides.append(self.around[first - 1])
-            if self.row.joined[last]:
+            if self._row.joined[last]:
                 sides.append(self.around[last + 1])
             if not sides:
                 break
-            low, high = max(sides, key=lambda side: max(self.scores[side[0] : side[1] + 1]))
+            low, high = max(sides, key=lambda side: max(self._scores[side[0] : side[1] + 1]))
             first, last = min(first, low), max(last, high)
         return first, last
+
+    def runs(self) -> list[Run]:
+        """The runs at the least threshold at which they come within the budget, best first."""
+        top = max(self._scores, default=0.0)
+        least = max(min(self._scores, default=0.0), self._row.least)
+        low, high, threshold = least, top, least
+        within: list[Run] = []
+        for _ in range(_HALVINGS):
+            runs = self._runs_at(threshold, PRICE * (top - threshold))
+            if sum(self._size(*self.wide(run)) for run in runs) <= self._tokens:
+                within, high = runs, threshold
+                if threshold == least:
+                    break
+            else:
+                low = threshold
+            threshold = (low + high) / 2
+        losses = []
+        for first, last in within:
+            worth = self._worths[last + 1] - self._worths[first] - high * (last + 1 - first)
+            losses.append((PRICE * (top - high) - worth, first, last))
+        return [self.wide((first, last)) for _, first, last in sorted(losses)]
+
+    def _runs_at(self, threshold: float, price: float) -> list[Run]:
+        """The disjoint runs of blocks that are worth most in all at a threshold, each for a price."""
+        outside, inside = 0.0, -math.inf  # a dynamic programme over two states
+        begins: list[int] = []  # of the best run that ends at each block
+        closes: list[bool] = []  # whether the best of all up to a block ends with that run
+        for number, (first, last) in enumerate(self.ends):
+            if not self._row.joined[first - 1]:
+                outside, inside = 0.0, -math.inf
+            before, begin = outside - price, number
+            if inside > before:
+                before, begin = inside, begins[-1]
+            begins.append(begin)
+            inside = before + self._gains[number] - threshold * (last + 1 - first)
+            closes.append(inside > outside)
+            outside = max(outside, inside)
+        runs = []
+        number = len(closes) - 1
+        while number >= 0:
+            last = self.ends[number][1]
+            if closes[number]:
+                number = begins[number]
+                runs.append((self.ends[number][0], last))
+            number -= 1
+        return runs
 
 
 @dataclass(eq=False)
@@ -263,12 +300,8 @@ class _Runs:
         freed = sum(self.tokens[begin] for begin in beside)
         tokens = row.sizes[first]
         if first < last:
-            units = row.units[first : last + 1]
-            place = units[0].document_id, units[0].spans[0].start, units[-1].spans[-1].end
-            if place not in row.counted:
-                passage = passage_of(units, 0.0, self.documents)
-                row.counted[place] = budget.counter.count(passage.text)
-            tokens = row.counted[place]
+            passage = passage_of(row.units[first : last + 1], 0.0, self.documents)
+            tokens = budget.counter.count(passage.text)
         if tokens > budget.left + freed:
             return
         for begin in beside:
@@ -276,64 +309,6 @@ class _Runs:
         budget.left += freed - tokens
         self.ends[first], self.tokens[first] = last, tokens
         self.begins |= dict.fromkeys(range(first, last + 1), first)
-
-
-def _within_budget(blocks: _Blocks, tokens: int) -> list[Run]:
-    """The runs at the least threshold at which they come within the budget, best first."""
-    sizes = blocks.sizes
-    top = max(blocks.scores, default=0.0)
-    least = max(min(blocks.scores, default=0.0), blocks.row.least)
-    low, high, threshold = least, top, least
-    within: list[Run] = []
-    for _ in range(_HALVINGS):
-        runs: list[Run] = []
-        for stretch in blocks.stretches:
-            runs += stretch.runs(blocks, threshold, PRICE * (top - threshold))
-        if sum(sizes[last + 1] - sizes[first] for first, last in map(blocks.wide, runs)) <= tokens:
-            within, high = runs, threshold
-            if threshold == least:
-                break
-        else:
-            low = threshold
-        threshold = (low + high) / 2
-    losses = []
-    for first, last in within:
-        worth = blocks.worths[last + 1] - blocks.worths[first] - high * (last + 1 - first)
-        losses.append((PRICE * (top - high) - worth, first, last))
-    return [blocks.wide((first, last)) for _, first, last in sorted(losses)]
-
-
-class _Stretch(NamedTuple):
-    """Blocks that are neighbours: the numbers of the first and of the one after the last, and the best unit's score."""
-
-    first: int
-    after: int
-    best: float
-
-    def runs(self, blocks: _Blocks, threshold: float, price: float) -> list[Run]:
-        """The disjoint runs of blocks that are worth most in all at a threshold, each for a price."""
-        runs: list[Run] = []
-        if self.best <= threshold:
-            return runs
-        outside, inside = 0.0, -math.inf  # a dynamic programme over two states
-        begins: dict[int, int] = {}  # of the best run that ends at each block
-        closes: dict[int, bool] = {}  # whether the best of all up to a block ends with that run
-        for number in range(self.first, self.after):
-            before, begin = outside - price, number
-            if inside > before:
-                before, begin = inside, begins[number - 1]
-            begins[number] = begin
-            inside = before + blocks.gains[number] - threshold * blocks.counts[number]
-            closes[number] = inside > outside
-            outside = max(outside, inside)
-        number = self.after - 1
-        while number >= self.first:
-            if closes[number]:
-                last = blocks.ends[number][1]
-                number = begins[number]
-                runs.append((blocks.ends[number][0], last))
-            number -= 1
-        return runs
 
 
 # ---- Tables

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -14,11 +15,10 @@ import regex
 
 from chunkcore.plain import digest_of_texts
 from chunkcore.retrieval.base import best_of
-from chunkcore.retrieval.budget import Budget
-from chunkcore.retrieval.lexicon import HAS_UNSPACED, without_tags, word_keys
+from chunkcore.retrieval.budget import Budget, CountedOnce
+from chunkcore.retrieval.lexicon import HAS_UNSPACED, odds_against, without_tags, word_keys
 from chunkcore.retrieval.passages.assembly import (
     Row,
-    RunTokens,
     header_tokens,
     passages_of,
     with_table_headers,
@@ -29,7 +29,6 @@ from chunkcore.retrieval.passages.windows import LexicalWindows
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores, as_ranges, as_table
 from chunkcore.text import Document, Span, text_of_spans
-from chunkcore.tokens import TokenCounter
 
 FEW = 10  # units, among fewer of which no score stands out
 _NEEDED = 8  # units on either side that a reader may need with one and its neighbours
@@ -47,19 +46,6 @@ _MOST_HOLDERS = 8  # units of these that have it
 Place = tuple[str, tuple[Span, ...]]  # the document, and spans in it
 
 
-@dataclass(frozen=True, eq=False)
-class Counted:
-    """What was counted by a counter: the tokens of what is shown of each unit, -1 for one not counted yet, and of runs.
-
-    `is_usual`: it is the index's counter, by which whole units are counted once for all questions.
-    """
-
-    counter: TokenCounter
-    is_usual: bool
-    tokens: Numbers
-    runs: RunTokens = field(default_factory=dict)
-
-
 @dataclass(eq=False)
 class Question:
     """What the answers to a question share, within whatever budget.
@@ -75,7 +61,7 @@ class Question:
         has_answer: whether the index has an answer; None: not known yet.
         first: the units of another retriever's first hit, which words do not contradict.
         last: what filled the last budget.
-        counted: what the last counter counted; None: nothing yet.
+        counter: the last one, which counts each text of the answers once.
         cut: what is shown of the units of which a part is shown.
         visible: the units of which something is shown.
         weights: of the question's words, the logarithm of how few units have each.
@@ -92,7 +78,7 @@ class Question:
     hits: object = None
     has_answer: bool | None = None
     last: Answer | None = None
-    counted: Counted | None = None
+    counter: CountedOnce | None = None
 
     def __post_init__(self) -> None:
         self.first: Numbers = np.zeros(0, np.int64)
@@ -107,9 +93,9 @@ class Question:
         self.visible: Numbers = np.flatnonzero(self.scores > -math.inf)
         self.weights: dict[str, float] = {}
         if self.lexical is not None:
-            size = len(self.scores) + 1
-            counts = self.lexical.counts(self.text)
-            self.weights = {key: math.log(size / (n + 0.5)) for key, n in counts.items()}
+            size = len(self.scores)
+            for key, count in self.lexical.counts(self.text).items():
+                self.weights[key] = math.log1p(odds_against(count, size))
 
     def piece(self, unit: int) -> Retrieved:
         """What is shown of a unit."""
@@ -199,7 +185,7 @@ class Answer:
 
     Args:
         question: the question.
-        budget: what the passages leave of it is left.
+        budget: of their tokens.
         least: a unit with a lower score becomes no part of a passage; None: 0.15 of the best one's score, or among few
             units that of any with a word of the question. Then the first hit stays, and rare names are followed.
 
@@ -216,17 +202,12 @@ class Answer:
     ) -> None:
         self.question = question
         self.limit = budget.counter, budget.left
+        counter = question.counter  # another thread may ask meanwhile
+        if counter is None or counter.counter is not budget.counter:
+            counter = question.counter = CountedOnce(budget.counter)
+        self._budget = budget = Budget(budget.left, counter)
         self.scores = question.scores.copy()
         self._copies: dict[Place, list[int]] = {}  # units that say the same as one of the answer
-        counter, counted = budget.counter, question.counted  # another thread may ask meanwhile
-        if counted is None or counted.counter is not counter:
-            usual, tokens = question.units.counter, question.units.sizes.copy()
-            is_usual = type(usual) is type(counter) and usual.name == counter.name
-            tokens[list(question.cut)] = -1
-            if not is_usual:
-                tokens[:] = -1
-            question.counted = counted = Counted(counter, is_usual, tokens)
-        self._counted = counted
         self._said = Said(question.weights, question.form, question.claims)
         self._headers: dict[tuple[str, Span], Header] = {}  # of rows of tables
         self._read: set[int] = set()  # units of which is known whether they are copies
@@ -245,7 +226,7 @@ class Answer:
             reserved = header_tokens(best, header, budget, sources)
         budget.left -= reserved
         self._passages = passages_of(row, budget, sources)
-        self._left = budget.left + reserved
+        budget.left += reserved
 
     def _row(self, units: Numbers, sizes: Numbers, least: float) -> Row:
         """The units of which passages are made; those that are rows of a table leave their header."""
@@ -266,15 +247,11 @@ class Answer:
         extents = [(piece.spans[0].start, piece.spans[-1].end) for piece in pieces]
         starts, ends = as_table(extents).T + index.begins[documents]
         joined = [*(is_next & question.shown.covers(ends[:-1], starts[1:])).tolist(), False]
-        return Row(pieces, sizes.tolist(), joined, goes_on, least, self._counted.runs)
+        return Row(pieces, sizes.tolist(), joined, goes_on, least)
 
-    def passages(
-        self,
-        budget: Budget,
-        k: int | None = None,
-    ) -> list[Retrieved]:
+    def passages(self, k: int | None = None) -> list[Retrieved]:
         """The first `k` passages with their tables' headers, and the places that say the same as their parts."""
-        budget.left, sources = self._left, self.question.units.sources
+        budget, sources = copy(self._budget), self.question.units.sources
         passages = self._passages[:k]
         if self._headers:
             passages = with_table_headers(passages, self._headers, budget, sources)
@@ -377,16 +354,9 @@ class Answer:
         return wide[np.isfinite(self.scores[wide])]
 
     def _sizes(self, units: Numbers) -> Numbers:
-        """The tokens of what is shown of units. Those of whole units, by the index's counter, are counted once."""
-        counted = self._counted
-        new = units[counted.tokens[units] < 0].tolist()
-        if new:
-            texts = [self.question.piece(unit).text for unit in new]
-            counted.tokens[new] = counted.counter.count_many(texts)
-            if counted.is_usual:
-                whole = [unit for unit in new if unit not in self.question.cut]
-                self.question.units.sizes[whole] = counted.tokens[whole]
-        return counted.tokens[units]
+        """The tokens of what is shown of units."""
+        texts = [self.question.piece(unit).text for unit in units.tolist()]
+        return self._budget.counter.count_many(texts)
 
 
 # ---- Names that link documents

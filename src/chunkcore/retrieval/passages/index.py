@@ -171,7 +171,7 @@ class WindowIndex(PassageIndex):
     ) -> None:
         super().__init__(corpus)
         self.counter = options.counter
-        self.units = Units(corpus, options.counter)
+        self.units = Units(corpus)
         self.sources = corpus.sources
         self._options = options
         self._vectors = vectors or TextVectors()
@@ -404,7 +404,7 @@ class WindowIndex(PassageIndex):
         tokens = int(self.units.tokens[units].sum())
         budget = Budget(2 * tokens + MAX_TOKENS, counter)
         least = float(question.scores[units].min())
-        return Answer(question, budget, least).passages(budget)
+        return Answer(question, budget, least).passages()
 
     def needed(
         self,
@@ -489,8 +489,9 @@ class WindowIndex(PassageIndex):
             level, max_tokens = self._level(behind=True), MOST
         if k is not None:
             check_number("k", k, 1)
-        own_counter = self.units.counter if counter is None else counter
-        budget = Budget(max_tokens, own_counter)
+        if counter is None:
+            counter = self.counter
+        budget = Budget(max_tokens, counter)
         ranked = distinct_hits(hits)
         places = self.units.places_of(ranked)
         placed = np.unique(places[0]).tolist()
@@ -574,7 +575,7 @@ class WindowIndex(PassageIndex):
         last = question.last
         if last is None or last.limit != (budget.counter, budget.left):
             last = question.last = Answer(question, budget)
-        return last.passages(budget, k)
+        return last.passages(k)
 
 
 def check_show(show: Show) -> Show:

@@ -38,7 +38,6 @@ from chunkcore.spans import (
     union_ranges,
 )
 from chunkcore.text import Chunk, Document, Span
-from chunkcore.tokens import get_counter
 
 # Or ids of documents: these are shown whole; of other documents only the hits' text.
 Show = Literal["hits", "whole", "all"] | Collection[str]
@@ -73,17 +72,11 @@ class Units:
         tokens: of each unit, by its chunker.
         mean_tokens: their mean, at least 1.
         clear: the words' score that stands out.
-        counter: the index's.
-        sizes: of each unit the tokens by that counter; -1: not counted yet.
 
     Raises `DataError`: chunks overlap.
     """
 
-    def __init__(
-        self,
-        corpus: ChunkedCorpus,
-        counter: str = "cl100k_base",
-    ) -> None:
+    def __init__(self, corpus: ChunkedCorpus) -> None:
         self.corpus = corpus
         self.sources = corpus.sources
         numbers, extents = corpus.document_numbers, corpus.extents
@@ -109,8 +102,6 @@ class Units:
         self.ends: Numbers = ends + self.begins[self.documents]
         self.tokens: Numbers = corpus.token_counts[order]
         self.mean_tokens = max(1.0, float(self.tokens.sum()) / max(1, len(order)))
-        self.counter = get_counter(counter)
-        self.sizes: Numbers = np.full(len(order), -1, np.int32)
         # Among n units, no deviation is over the root of n - 1.
         self.clear = min(_CLEAR, len(order) / 4)
         self._goes_on = np.full(len(order), -1, np.int8)  # -1: not known yet

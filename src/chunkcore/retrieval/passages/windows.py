@@ -39,7 +39,6 @@ from chunkcore.text import Document
 
 VECTORS = 2**14  # that are read together, more where a document is longer
 
-RARE = 70  # of a word that fewer units have than one in so many, only the windows that have it are scored
 # Up to so many units, words are scored in float64; float32 takes two thirds of the time, and differs by about 1e-6.
 WIDE = 2**15
 # From this half-width on, so many neighbours as half of it have the window of the middle one of them.
@@ -117,146 +116,30 @@ class DenseWindows:
                 yield (sums[end] - sums[start]) * self._inverse[place]
 
 
-class _Word(NamedTuple):
-    """A word of the question."""
-
-    units: Numbers  # that have it
-    counts: NDArray[np.int32]  # how often it is in each
-    weights: list[float]  # at each scale
-
-
 class _Scale(NamedTuple):
-    """The windows of all units at one scale."""
+    """The windows at one scale.
 
-    width: int
-    starts: Places
-    ends: Places
-    norms: NDArray[Any]
+    A narrow scale has a window at each place of the axis of `LexicalWindows`; a wide one has a window for some
+    neighbouring units, which is that of the middle one of them.
 
-
-class _Windows:
-    """The windows of all units: scale after scale, in one row.
-
-    A narrow scale has a window at each place of an axis, on which documents stand so far apart that no window reaches
-    two; a wide one has a window for some neighbouring units, which is that of the middle one of them.
+    Attributes:
+        starts: the place on the axis at which each window begins.
+        ends: the place after its last.
+        norms: of the lengths of the windows.
+        of_units: the number of each unit's window.
     """
 
-    def __init__(self, units: Units, scales: Sequence[_Scale]) -> None:
-        self._count = len(units)
-        near = [scale for scale in scales if scale.width < SHARED]
-        self._widths = np.array([scale.width for scale in near], np.int64)
-        self._gap = gap = int(self._widths.max(initial=0))
-        numbers = np.arange(self._count)
-        self._places: Numbers = numbers + gap * (units.documents + 1)
-        self._axis = int(self._places.max(initial=0)) + 1 + gap
-        norms = [np.ones(self._axis, scale.norms.dtype) for scale in near]
-        for row, scale in zip(norms, near, strict=True):
-            row[self._places] = scale.norms
-        offset = len(near) * self._axis
-        place_in_document = numbers - units.firsts[units.documents]
-        starts, ends, reach = [], [], []
-        self._sizes: list[Numbers] = []  # how many units share each of the wide windows
-        for scale in scales[len(near) :]:
-            begins = np.flatnonzero(place_in_document % (scale.width // 2) == 0)
-            self._sizes.append(np.diff(begins, append=self._count))
-            middle = begins + self._sizes[-1] // 2
-            starts.append(self._places[scale.starts[middle]])
-            ends.append(self._places[scale.ends[middle] - 1] + 1)
-            norms.append(scale.norms[middle])
-            edges = ends[-1], starts[-1]
-            reach += [edge.searchsorted(self._places, side="right") + offset for edge in edges]
-            offset += len(begins)
-        self._starts: Numbers = np.concatenate([self._places[:0], *starts])
-        self._ends: Numbers = np.concatenate([self._places[:0], *ends])
-        self._norms: Floats = np.concatenate(norms)
-        # Of each unit the first wide window that it is in, and the one after the last, at each scale.
-        rows = np.array(reach, np.int32).reshape(-1, max(1, self._count))
-        self._reach = np.ascontiguousarray(rows.T)
-        self._lengths = [self._axis] * len(near) + [len(sizes) for sizes in self._sizes]
-
-    def scores(self, words: Sequence[_Word]) -> Iterator[Floats]:
-        """Each unit's score for these words, at each scale."""
-        totals = np.zeros_like(self._norms)
-        for word in words:
-            if RARE * len(word.units) < self._count:
-                self._add_rare(totals, *word)
-            else:
-                self._add(totals, *word)
-        rows = np.split(totals, np.cumsum(self._lengths)[:-1])
-        near = len(self._widths)
-        for row in rows[:near]:
-            yield row.take(self._places)
-        for row, sizes in zip(rows[near:], self._sizes, strict=True):
-            yield np.repeat(row, sizes)
-
-    def _add(
-        self,
-        totals: Floats,
-        units: Numbers,
-        counts: NDArray[np.int32],
-        weights: Sequence[float],
-    ) -> None:
-        """Add a word's score in each window."""
-        gap, axis = self._gap, self._axis
-        running = np.zeros(axis + 1, np.int32)
-        running[self._places.take(units) + 1] = counts
-        # Whole numbers add up five times as fast.
-        sums = np.cumsum(running, out=running).astype(totals.dtype)
-        size = axis - 2 * gap
-        frequency, divisor = np.empty((2, size), totals.dtype)
-        first = 0
-        for width, weight in zip(self._widths.tolist(), weights, strict=False):
-            ends, starts = sums[gap + width + 1 :], sums[gap - width :]
-            np.subtract(ends[:size], starts[:size], out=frequency)
-            here = slice(first + gap, first + gap + size)
-            np.add(frequency, self._norms[here], out=divisor)
-            frequency /= divisor
-            frequency *= totals.dtype.type(weight)
-            totals[here] += frequency
-            first += axis
-        wide = sums.take(self._ends)
-        wide -= sums.take(self._starts)
-        wide /= wide + self._norms[first:]
-        last = np.array(weights[len(self._widths) :], totals.dtype)
-        wide *= np.repeat(last, self._lengths[len(self._widths) :])
-        totals[first:] += wide
-
-    def _add_rare(
-        self,
-        totals: Floats,
-        units: Numbers,
-        counts: NDArray[np.int32],
-        weights: Sequence[float],
-    ) -> None:
-        """Add a word's score in the windows that have it."""
-        scales, widths = len(self._lengths), self._widths[:, None]
-        near = self._places[units] + self._axis * np.arange(len(widths))[:, None]
-        reach = self._reach.take(units, axis=0).T
-        first = np.concatenate((near - widths, reach[::2])).ravel()
-        after = np.concatenate((near + widths + 1, reach[1::2])).ravel()
-        # A window belongs to the first unit that reaches it; from there on the windows of a unit are without a gap.
-        begin = first.copy()
-        np.maximum(first[1:], after[:-1], out=begin[1:])
-        lengths = after - begin
-        places = lengths.cumsum() - lengths
-        windows = np.repeat(begin - places, lengths)
-        windows += np.arange(len(windows))
-        steps = np.zeros(len(windows) + 1, np.int32)
-        times = np.concatenate([counts] * scales)
-        np.add.at(steps, places - begin + first, times)
-        np.subtract.at(steps, places + lengths, times)
-        frequency = steps[:-1].cumsum(dtype=steps.dtype).astype(totals.dtype)
-        frequency /= frequency + self._norms.take(windows)
-        frequency *= np.repeat(
-            np.array(weights, totals.dtype), lengths.reshape(scales, -1).sum(axis=1)
-        )
-        totals[windows] += frequency
+    starts: slice | Numbers
+    ends: slice | Numbers
+    norms: NDArray[Any]
+    of_units: Numbers
 
 
 class LexicalWindows:
     """BM25 of windows, from the postings of the units; and the words of documents' names and of headings.
 
-    `form` is that of words, see `word_keys`.
+    `form` is that of words, see `word_keys`. The units stand on an axis, on which documents are so far apart that no
+    narrow window reaches two.
     """
 
     def __init__(self, units: Units, *, form: str, k1: float, b: float) -> None:
@@ -266,33 +149,68 @@ class LexicalWindows:
         self._headings = Headings(units, form)  # first: it copies each text
         self._postings = units.corpus.postings(form).selected(units.order)
         self._weights_of: dict[str, list[float]] = {}  # of words that questions had
+        self._names = Names(list(map(name_of, units.given)), form)
 
         longest = int(np.diff(units.firsts).max(initial=0))
-        lengths = _running(self._postings.lengths)
         self._widths = [min(width, longest) for width in SCALES["lexical"]]
+        self._gap = max((width for width in self._widths if width < SHARED), default=0)
+        self._places: Numbers = np.arange(self._size) + self._gap * (units.documents + 1)
+        self._axis = int(self._places.max(initial=0)) + 1 + self._gap
+        lengths = _running(self._postings.lengths)
         real = np.float64 if self._size <= WIDE else np.float32
-        scales = []
+        self._scales = []
         for width in self._widths:
             start, end = units.windows(width)
-            norms = length_norms(lengths[end] - lengths[start], k1, b)
-            scales.append(_Scale(width, start, end, norms.astype(real)))
-        self._windows = _Windows(units, scales)
-        self._names = Names(list(map(name_of, units.given)), form)
+            norms = length_norms(lengths[end] - lengths[start], k1, b).astype(real)
+            if width < SHARED:
+                self._scales.append(self._narrow(width, norms))
+            else:
+                self._scales.append(self._wide(width, start, end, norms))
+
+    def _narrow(self, width: int, norms: NDArray[Any]) -> _Scale:
+        first, after = self._gap, self._axis - self._gap
+        windows = self._places - first
+        of_windows = np.ones(after - first, norms.dtype)
+        of_windows[windows] = norms
+        starts = slice(first - width, after - width)
+        ends = slice(first + width + 1, after + width + 1)
+        return _Scale(starts, ends, of_windows, windows)
+
+    def _wide(self, width: int, start: Places, end: Places, norms: NDArray[Any]) -> _Scale:
+        numbers = np.arange(self._size)
+        place_in_document = numbers - self._units.firsts[self._units.documents]
+        begins = np.flatnonzero(place_in_document % (width // 2) == 0)
+        sizes = np.diff(begins, append=self._size)
+        middle = begins + sizes // 2
+        starts, ends = self._places[start[middle]], self._places[end[middle] - 1] + 1
+        return _Scale(starts, ends, norms[middle], np.repeat(numbers[: len(begins)], sizes))
 
     def scores(self, question: str) -> Scores:
         """Each unit's score; all units of a document or a section that the question names gain up to the best one's."""
         matches, left = self._names.of(question)
-        words = []
+        totals = [np.zeros_like(scale.norms) for scale in self._scales]
         for key, repeats in Counter(word_keys(question, self.form, singles=True)).items():
             units, counts = self._postings.of_word(key)
             if not len(units):
                 continue
             if key not in self._weights_of:
                 self._weights_of[key] = self._weights(units)
+            running = np.zeros(self._axis + 1, np.int32)
+            running[self._places[units] + 1] = counts
+            # Whole numbers add up five times as fast.
+            sums = np.cumsum(running, out=running).astype(totals[0].dtype)
             factor = repeats * left.get(key, 1.0)
-            weights = [factor * weight for weight in self._weights_of[key]]
-            words.append(_Word(units, counts.astype(np.int32), weights))
-        scores = mean_of_squares(self._windows.scores(words), self._size)
+            for total, scale, weight in zip(
+                totals, self._scales, self._weights_of[key], strict=True
+            ):
+                frequency = sums[scale.ends] - sums[scale.starts]
+                frequency /= frequency + scale.norms
+                frequency *= factor * weight
+                total += frequency
+        values = [
+            total.take(scale.of_units) for total, scale in zip(totals, self._scales, strict=True)
+        ]
+        scores = mean_of_squares(values, self._size)
         best = float(scores.max(initial=0.0))
         if left:
             scores += best * np.repeat(matches, np.diff(self._units.firsts))
