@@ -93,9 +93,7 @@ def list_names(
         typer.Argument(
             metavar="KIND",
             help=f"{', '.join(_REGISTRIES)}.",
-            autocompletion=lambda incomplete: [
-                kind for kind in _REGISTRIES if kind.startswith(incomplete)
-            ],
+            autocompletion=lambda: list(_REGISTRIES),
         ),
     ] = "",
 ) -> None:
@@ -115,9 +113,10 @@ def list_names(
     if kind not in _REGISTRIES:
         expected = f"expected one of {', '.join(_REGISTRIES)}{suggestion(kind, _REGISTRIES)}"
         raise OptionError(f"unknown kind {echo(kind)}: {expected}")
-    import_module(_REGISTRIES[kind].rpartition(".")[0])  # whose modules register what they hold
+    module = _REGISTRIES[kind]
+    import_module(module.rpartition(".")[0])  # whose modules register what they hold
     console = Console(soft_wrap=True)
-    for name, thing in getattr(import_module(_REGISTRIES[kind]), kind).items():
+    for name, thing in getattr(import_module(module), kind).items():
         title = cleandoc(thing.__doc__ or "").partition("\n")[0]
         console.print(Text(name, style="bold"), Text(title))
         for option in fields(thing) if is_dataclass(thing) else ():

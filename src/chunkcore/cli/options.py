@@ -13,20 +13,20 @@ import os
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from chunkcore.cli import running
 from chunkcore.errors import NotWrittenError, OptionError
 from chunkcore.options import LARGEST, check_number
 
 if TYPE_CHECKING:
     from chunkcore.evaluation.benchmarks import Benchmark
     from chunkcore.models import CachedEmbedder
-    from chunkcore.models.llm import Prices
     from chunkcore.study.comparing import StudySettings
     from chunkcore.text import Document
 
@@ -54,9 +54,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def run(**values: Any) -> Any:
-        from chunkcore.cli.running import quiet
-
-        quiet.set(values.pop("quiet"))
+        running.quiet.set(values.pop("quiet"))
         for name, value in values.items():
             if type(value) in (int, float):
                 option = f"--{name.replace('_', '-')}"
@@ -99,10 +97,8 @@ def flag(help_text: str, *names: str) -> Any:
     return typer.Option(*names, help=help_text)
 
 
-def _names(module: str, registry: str) -> Callable[[str], list[str]]:
-    return lambda incomplete: [
-        name for name in getattr(import_module(module), registry) if name.startswith(incomplete)
-    ]
+def _names(module: str, registry: str) -> Callable[[], list[str]]:
+    return lambda: list(getattr(import_module(module), registry))
 
 
 chunker = functools.partial(
@@ -216,7 +212,6 @@ class Data(Documents):
 
     def benchmark(self, output: Path) -> Benchmark:
         """Read them; a report that an earlier run wrote into `output` is no document."""
-        from chunkcore.cli.running import say
         from chunkcore.datasets import load_dataset
         from chunkcore.evaluation.benchmarks import load_benchmark
         from chunkcore.reading.opening import REPORT_NAMES
@@ -231,7 +226,7 @@ class Data(Documents):
             raise OptionError(
                 f"--questions {self.questions} was given without documents: name the documents, too"
             )
-        say(
+        running.say(
             "chunkcore: NOT YOUR DOCUMENTS: none are named, so the shipped collection is scored. "
             "For yours, name DOCS --questions FILE",
             err=True,
@@ -307,12 +302,12 @@ def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> Stu
         more["baseline"] = baseline
     if scoring.k:
         try:
-            depths = [parse_depth(depth) for text in scoring.k for depth in text.split(",")]
+            depths = map(parse_depth, ",".join(scoring.k).split(","))
+            more["depths"] = tuple(dict.fromkeys(depths))
         except OptionError as error:
             raise OptionError(f"--k: {error}") from None
-        more["depths"] = tuple(dict.fromkeys(depths))
     return StudySettings(
-        **{**vars(statistics), "margin": statistics.margin / 100},
+        **vars(replace(statistics, margin=statistics.margin / 100)),
         measure=scoring.measure,
         counter=scoring.counter,
         requirements=tuple(scoring.require or ()),
@@ -340,17 +335,17 @@ class Models:
         float | None, _models(metavar="PRICE", help="Price of a million output tokens.")
     ] = None
 
-    def prices(self) -> Prices | None:
-        """The prices; None where none are given."""
+    def language_models(self) -> running.LanguageModels:
+        """The language models of a command, by these prices."""
         from chunkcore.models.llm import Prices
 
-        if self.input_price is None and self.output_price is None:
-            return None
-        if self.input_price is None or self.output_price is None:
+        given = [price for price in (self.input_price, self.output_price) if price is not None]
+        if len(given) == 1:
             raise OptionError(
                 "--input-price and --output-price go together: give both, of a million tokens"
             )
-        return Prices(input=self.input_price, output=self.output_price)
+        prices = Prices(*given) if given else None
+        return running.LanguageModels(self.kept, prices)
 
     @property
     def kept(self) -> Path | None:
@@ -404,9 +399,9 @@ def check_output(output: Path) -> None:
 
 def check_folder(folder: Path) -> None:
     """Check before long work that files can be written into a folder."""
-    place = next(
-        place for place in (folder.absolute(), *folder.absolute().parents) if place.exists()
-    )
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
     if not place.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "is a file: name a folder", str(place))
     if not os.access(place, os.W_OK):
@@ -416,10 +411,8 @@ def check_folder(folder: Path) -> None:
 def check_outside(docs: Path, output: Path) -> None:
     """Check that the output is no document the next time: that it lies in no folder of documents."""
     # `resolve` fails at links in a circle.
-    root, file = (
-        Path(os.path.realpath(docs)),
-        Path(os.path.realpath(output)),
-    )
+    root = Path(os.path.realpath(docs))
+    file = Path(os.path.realpath(output))
     if not root.is_dir() or (root / "documents.jsonl").is_file() or root not in file.parents:
         return
     if not any(part.startswith(".") for part in file.relative_to(root).parts):

@@ -67,32 +67,31 @@ def generate(
     from chunkcore.questions import estimate_generation, generate_benchmark
     from chunkcore.questions.generate import INTERRUPTED, write_generated
 
-    prices, settings, kept = costs.prices(), generation.settings(), running.KeptAnswers(costs.kept)
+    models, settings = costs.language_models(), generation.settings()
     model = get_llm(generation.llm)
     _check_output(documents.place, output)
     texts = documents.read()
     if costs.dry_run:
-        expected = running.spent(estimate_generation(texts, settings), prices)
+        expected = models.spent(estimate_generation(texts, settings))
         running.say(f"{model.name}: {expected}", _ASSUMED)
         return
-    progress = running.reporting()
-    if kept.path is not None:
-        model = kept.model(model)
-    with running.stoppable(kept.resume()):
+    if models.path is not None:
+        model = models.model(model)
+    with models.stoppable():
         generated = generate_benchmark(
             texts,
             model,
             settings,
             max_calls=generation.max_calls,
             embedder=_filter_model(generation.embedder),
-            progress=progress,
+            progress=running.reporting(),
         )
         write_generated(output, generated)
-    used = f"{model.name}: {running.spent(generated.usage, prices)}"
+    used = f"{model.name}: {models.spent(generated.usage)}"
     running.say(*_summary(generated, used, output))
     if generated.stopped == INTERRUPTED:
         count = counted(len(generated.rows), "question")
-        raise running.StoppedError(f"stopped before the end, with {count}; {kept.resume()}")
+        raise running.StoppedError(f"stopped before the end, with {count}; {models.resume}")
     if generated.stopped:
         raise typer.Exit(1)
 

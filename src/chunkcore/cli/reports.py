@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +14,6 @@ from chunkcore.errors import OptionError, counted
 from chunkcore.plain import terminal_text
 
 if TYPE_CHECKING:
-    from chunkcore.chunkers import Chunker
     from chunkcore.evaluation.benchmarks import Benchmark
     from chunkcore.models.loading import CachedEmbedder
     from chunkcore.run import Run
@@ -94,12 +93,11 @@ def compare(
     from chunkcore.models.loading import DEFAULT_MODEL, quickest
     from chunkcore.study.comparing import build_chunkers, compare_systems, default_chunkers, embeds
 
-    prices = costs.prices()
-    priced = ModelPrices(embedding=systems.embed_price, llm=prices)
+    models = costs.language_models()
     settings = options.study_settings(
         statistics,
         scoring,
-        prices=priced,
+        prices=ModelPrices(embedding=systems.embed_price, llm=models.prices),
         extras=systems.extras,
         every_question=systems.every_question or save_runs is not None,
     )
@@ -110,28 +108,25 @@ def compare(
         options.check_folder(save_runs)
     benchmark = data.benchmark(output)
     names = systems.embedder or [quickest() if embeds(chunkers, retrievers) else DEFAULT_MODEL]
-    models = list(map(costs.embedder, names))
-    built = build_chunkers(chunkers)
-    running.say(*_embedding_notes(systems, models, built, retrievers, benchmark), err=True)
+    embedders = list(map(costs.embedder, names))
+    running.say(*_embedding_notes(systems, embedders, chunkers, retrievers, benchmark), err=True)
     if costs.dry_run:
-        running.say(*running.estimates(built, benchmark.documents, prices))
+        running.say(*models.estimates(build_chunkers(chunkers), benchmark.documents))
         return
-    kept = running.KeptAnswers(costs.kept)
-    progress = running.reporting()
-    with running.stoppable(kept.resume()):
+    with models.stoppable():
         page = compare_systems(
             benchmark,
             chunkers,
             retrievers,
-            models,
+            embedders,
             settings=settings,
             runs=_read(systems.run or [], benchmark),
-            prepare=kept,
-            progress=progress,
+            prepare=models,
+            progress=running.reporting(),
         )
     if save_runs is not None:
         write_runs(page.comparison.reports, benchmark, save_runs)
-    _finish(page, data, output, settings, kept.used(prices), kept.resume())
+    _finish(page, data, output, models, settings)
 
 
 _NO_MODEL = (
@@ -143,7 +138,7 @@ _NO_MODEL = (
 def _embedding_notes(
     systems: Systems,
     models: Sequence[CachedEmbedder],
-    chunkers: Mapping[str, Chunker],
+    chunkers: Sequence[str],
     retrievers: Sequence[str],
     benchmark: Benchmark,
 ) -> Iterator[str]:
@@ -151,7 +146,7 @@ def _embedding_notes(
     from chunkcore.study.comparing import embeds
     from chunkcore.tokens import get_counter
 
-    if systems.embedder and not embeds(list(chunkers), retrievers):
+    if systems.embedder and not embeds(chunkers, retrievers):
         yield (
             f"chunkcore: nothing embeds: {', '.join(retrievers)} searches words, so --embedder is not used; "
             "name a retriever such as dense, hybrid or passages"
@@ -192,7 +187,7 @@ def score(
     page = compare_systems(benchmark, [], [], settings=settings, runs=read)
     files = {run.name: str(path) for run, path in zip(read, runs, strict=True)}
     page = replace(page, settings={**page.settings, **files})
-    _finish(page, data, output, settings)
+    _finish(page, data, output, running.LanguageModels(), settings)
 
 
 def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
@@ -257,47 +252,44 @@ def tune(
 
     Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
     """
-    from chunkcore.study.comparing import build_chunkers, tuning_page
+    from chunkcore.chunkers import get_chunker
+    from chunkcore.study.comparing import tuning_page
     from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
     from chunkcore.study.tuning import tune as search
 
-    settings, prices = grid.settings(), costs.prices()
+    settings, models = grid.settings(), costs.language_models()
     chunkers, retrievers = chunker or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
-    plan(chunkers, retrievers, settings)  # raises before the documents are read
+    _, systems = plan(chunkers, retrievers, settings)  # raises before the documents are read
     benchmark = data.benchmark(output)
     if costs.dry_run:
-        _, configurations = plan(chunkers, retrievers, settings)
-        built = build_chunkers(list(dict.fromkeys(pair.chunker for pair in configurations)))
-        running.say(*(configuration.name for configuration in configurations))
-        running.say(*running.estimates(built, benchmark.documents, prices))
+        built = {system.chunker: get_chunker(system.chunker) for system in systems}
+        running.say(*(system.name for system in systems))
+        running.say(*models.estimates(built, benchmark.documents))
         questions = counted(len(benchmark.queries), "question")
-        running.say(f"{counted(len(configurations), 'configuration')}, {questions}")
+        running.say(f"{counted(len(systems), 'configuration')}, {questions}")
         return
     options.check_output(output)
-    kept = running.KeptAnswers(costs.kept)
-    progress = running.reporting()
-    with running.stoppable(kept.resume()):
+    with models.stoppable():
         tuning = search(
             benchmark,
             chunkers,
             costs.embedder(embedder),
             retrievers=retrievers,
             options=settings,
-            prepare=kept,
-            progress=progress,
+            prepare=models,
+            progress=running.reporting(),
         )
-    _finish(tuning_page(tuning, benchmark), data, output, lines=kept.used(prices))
+    _finish(tuning_page(tuning, benchmark), data, output, models)
 
 
 def _finish(
     page: ReportPage,
     data: options.Data,
     output: Path,
+    models: running.LanguageModels,
     settings: StudySettings | None = None,
-    lines: Iterable[str] = (),
-    resume: str = "",
 ) -> None:
-    """Write the report and print it, the lines, the checks, and last the path of the page.
+    """Write the report and print it, what models were asked, the checks, and last the path of the page.
 
     Raises `StoppedError` after a page of a stopped run, and exits with 1 if a check failed.
     """
@@ -317,10 +309,10 @@ def _finish(
     if settings is not None and not page.stopped:
         results = settings.checks(page.comparison.reports)
     print_report(page, Console(highlight=False))
-    for line in (*lines, *(check.sentence for check in results)):
+    for line in (*models.used(), *(check.sentence for check in results)):
         typer.echo(f"\n{terminal_text(line)}")
     typer.echo(f"\n{html}")
     if page.stopped:
-        raise running.StoppedError(f"{page.stopped.lower().rstrip('.')}; {resume}")
+        raise running.StoppedError(f"{page.stopped.lower().rstrip('.')}; {models.resume}")
     if any(check.failed for check in results):
         raise typer.Exit(1)

@@ -129,16 +129,7 @@ class StopSignals:
         raise KeyboardInterrupt
 
 
-@contextmanager
-def stoppable(sentence: str) -> Iterator[None]:
-    """Tell a user who stops the block this sentence. Raises `StoppedError`: in place of KeyboardInterrupt."""
-    try:
-        yield
-    except KeyboardInterrupt as error:
-        raise StoppedError(f"stopped before the end; {sentence}") from error
-
-
-# ---- language models' costs
+# ---- language models
 
 
 _ASSUMED = (
@@ -147,14 +138,14 @@ _ASSUMED = (
 )
 
 
-class KeptAnswers:
-    """Puts a file of answers before the language models of chunkers; `used` says what they were asked.
+class LanguageModels:
+    """The language models of a command: a file of answers before them, and what they are asked and cost.
 
-    `path` is None where nothing is kept.
+    `path` is None where nothing is kept, `prices` where none are given.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
+    def __init__(self, path: Path | None = None, prices: Prices | None = None) -> None:
+        self.path, self.prices = path, prices
         self._chunkers: list[Chunker] = []
 
     def __call__(self, chunker: Chunker) -> Chunker:
@@ -178,7 +169,7 @@ class KeptAnswers:
         model = get_llm(llm)
         return model if isinstance(model, CachedLLM) else CachedLLM(model, LLMCache(self.path))
 
-    def used(self, prices: Prices | None) -> list[str]:
+    def used(self) -> list[str]:
         """What each language model of the chunkers was asked, a line each."""
         from chunkcore.chunkers.llm import llms_of
         from chunkcore.models.llm import Usage
@@ -188,37 +179,44 @@ class KeptAnswers:
             for chunker in self._chunkers
             for llm in llms_of(chunker)
         }
-        return [f"{name}: {spent(usage, prices)}" for name, usage in usages.items()]
+        return [f"{name}: {self.spent(usage)}" for name, usage in usages.items()]
 
+    def estimates(
+        self, chunkers: Mapping[str, Chunker], documents: Iterable[Document]
+    ) -> Iterator[str]:
+        """What each chunker would ask, a line each, and what the estimates assume."""
+        from chunkcore.chunkers.llm import LLMChunker
+        from chunkcore.models.llm import Usage
+
+        for spec, chunker in chunkers.items():
+            usage = chunker.estimate(documents) if isinstance(chunker, LLMChunker) else Usage()
+            yield f"{spec}: {self.spent(usage)}"
+        yield _ASSUMED
+
+    def spent(self, usage: Usage) -> str:
+        """Calls, tokens and, with prices, their cost."""
+        parts = [
+            counted(usage.calls, "call"),
+            f"{usage.input_tokens:,} tokens in",
+            f"{usage.output_tokens:,} tokens out",
+        ]
+        if usage.kept_answers:
+            parts.append(f"{usage.kept_answers:,} answers kept from before")
+        if self.prices is not None:
+            parts.append(f"cost {usage.cost(self.prices):,.4f}")
+        return ", ".join(parts)
+
+    @property
     def resume(self) -> str:
         """How to resume after a stop."""
         if self.path is None:
             return "nothing was kept, and the same command begins anew"
         return f"what models answered is kept in {self.path}: the same command goes on with it"
 
-
-def estimates(
-    chunkers: Mapping[str, Chunker], documents: Iterable[Document], prices: Prices | None
-) -> Iterator[str]:
-    """What each chunker would ask, a line each, and what the estimates assume."""
-    from chunkcore.chunkers.llm import LLMChunker
-    from chunkcore.models.llm import Usage
-
-    for spec, chunker in chunkers.items():
-        usage = chunker.estimate(documents) if isinstance(chunker, LLMChunker) else Usage()
-        yield f"{spec}: {spent(usage, prices)}"
-    yield _ASSUMED
-
-
-def spent(usage: Usage, prices: Prices | None) -> str:
-    """Calls, tokens and, with prices, their cost."""
-    parts = [
-        counted(usage.calls, "call"),
-        f"{usage.input_tokens:,} tokens in",
-        f"{usage.output_tokens:,} tokens out",
-    ]
-    if usage.kept_answers:
-        parts.append(f"{usage.kept_answers:,} answers kept from before")
-    if prices is not None:
-        parts.append(f"cost {usage.cost(prices):,.4f}")
-    return ", ".join(parts)
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Tell a user who stops the block how to resume. Raises `StoppedError`: in place of KeyboardInterrupt."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            raise StoppedError(f"stopped before the end; {self.resume}") from error

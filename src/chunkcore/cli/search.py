@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 Source = Annotated[
     Path,
-    typer.Argument(
-        metavar="DOCS",
-        help="A folder, a file, a documents.jsonl, or a saved index.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="DOCS", help="A folder, a file, a documents.jsonl, or a saved index."),
 ]
 Verify = Annotated[
     bool, options.flag("Read every file again, even if it looks unchanged.", "--verify")
@@ -133,31 +129,25 @@ def search(
         return
     passages = index.retrieve(question, k, max_tokens)
     documents = counted(len(searched.index.corpus.documents), "document")
-    nothing = f"chunkcore: nothing relevant in {documents}: "
     advice = "try other words" if opening.dense else "try other words, or --dense"
-    if not passages:
-        running.say(nothing + advice, err=True)
-        return
-    if isinstance(index, WindowIndex) and not index.is_related(question):
-        nearest = f"these passages are no nearer to the question than chance; {advice}"
-        running.say(nothing + nearest, err=True)
-    _say_changes(searched, passages)
+    if passages:
+        advice = f"these passages are no nearer to the question than chance; {advice}"
+    is_far = isinstance(index, WindowIndex) and not index.is_related(question)
+    if is_far or not passages:
+        running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
     _print(searched, passages, as_json)
-    if not as_json:
+    if passages and not as_json:
         running.say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
-
-
-def _say_changes(searched: FolderIndex, passages: Sequence[Retrieved]) -> None:
-    old = searched.changed({passage.document_id for passage in passages})
-    if old:
-        several = counted(len(old), "document")
-        what = f"{several} changed since the index was made, such as {min(old)}"
-        running.say(f"chunkcore: {what}: this is the old text; run chunkcore index again", err=True)
 
 
 def _print(searched: FolderIndex, passages: Sequence[Retrieved], as_json: bool) -> None:
     from chunkcore.files import utf8_line
 
+    old = searched.changed({passage.document_id for passage in passages})
+    if old:
+        several = counted(len(old), "document")
+        what = f"{several} changed since the index was made, such as {min(old)}"
+        running.say(f"chunkcore: {what}: this is the old text; run chunkcore index again", err=True)
     for number, passage in enumerate(passages, start=1):
         row = searched.row(passage)
         if as_json:
@@ -256,9 +246,9 @@ def _conditions(where: list[str]) -> Callable[[Mapping[str, Any]], bool]:
 
 def _place(row: Mapping[str, Any]) -> str:
     """File, document, the pages of a PDF, whose lines nobody counts, or else the lines, and characters."""
-    names = dict.fromkeys((row["file"], row["document_id"]))
-    if row["document_id"] in row["file"]:
-        names = dict.fromkeys([row["file"]])
+    names = [row["file"]]
+    if row["document_id"] not in row["file"]:
+        names.append(row["document_id"])
     noun, numbers = ("page", row["pages"]) if row["pages"] else ("line", row["lines"])
     first, last, spans = numbers[0], numbers[-1], row["spans"]
     place = f"{noun} {first}" if first == last else f"{noun}s {first}-{last}"
@@ -278,12 +268,9 @@ def chunk(
         typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES"),
     ],
     costs: options.Models,
-    spec: Annotated[str | None, options.chunker(help="Default: recursive:size=200.")] = None,
+    spec: Annotated[str, options.chunker(help="Cuts the files.")] = "recursive:size=200",
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Default: standard output.", show_default=False
-        ),
+        Path, options.value("FILE", "Or - for standard output.", "--output", "-o")
     ] = _STANDARD,
     workers: Annotated[int, options.number("Threads that cut.", 1)] = 1,
     follow_links: options.FollowLinks = False,
@@ -301,19 +288,19 @@ def chunk(
     from chunkcore.files import write_parts
 
     _keep_inputs(files, output)
-    prices, kept = costs.prices(), running.KeptAnswers(costs.kept)
-    chunker = get_chunker(spec or "recursive:size=200")
+    models = costs.language_models()
+    chunker = get_chunker(spec)
     documents = _read(files, follow_links)
     if costs.dry_run:
-        running.say(*running.estimates({spec or chunker.name: chunker}, documents, prices))
+        running.say(*models.estimates({spec: chunker}, documents))
         return
-    lines = _lines(documents, kept(chunker).chunk_many(documents, workers=workers))
+    lines = _lines(documents, models(chunker).chunk_many(documents, workers=workers))
     if output != _STANDARD:
         write_parts(output, lines)
     else:
         sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
-    running.say(*kept.used(prices), err=True)
+    running.say(*models.used(), err=True)
 
 
 def _read(files: Iterable[Path], follow_links: bool) -> list[Document]:

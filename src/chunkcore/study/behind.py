@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import or_
 from typing import Any, cast
 
 import numpy as np
@@ -63,12 +64,11 @@ HITS = 100  # of a question that passages are made of: what the adapters ask a r
 # How much a retriever is asked for at once: k and max_tokens; None for no limit.
 Limit = tuple[int | None, int | None]
 Limits = Mapping[Limit, Sequence[Measure]]  # with the measures that each serves
+Runs = dict[Limit, Run]
+Ask = Callable[[Collection[Limit], Sequence[Query]], Runs]
 
 
-def limits_of(
-    measures: Sequence[Measure],
-    most_chunks: int | None = None,
-) -> Limits:
+def limits_of(measures: Sequence[Measure], most_chunks: int | None = None) -> Limits:
     """What serves the measures, each with its own; those without a k go with the deepest.
 
     `most_chunks` is the highest k = "min"; None without a pool: measures that need one are left out.
@@ -94,20 +94,16 @@ def limits_of(
 
 def score_limits(
     scorer: Scorer,
-    runs: Sequence[Run],
+    runs: Runs,
     limits: Limits,
     measures: Sequence[Measure],
     asked: Collection[str] | None = None,
 ) -> Report:
     """One report of a system that was asked once for each limit, its measures in this order; `asked` as of a scorer."""
-    pairs = zip(runs, limits.values(), strict=True)
-    reports = [scorer.score(run, served, asked) for run, served in pairs]
+    reports = [scorer.score(runs[limit], served, asked) for limit, served in limits.items()]
 
     def merged(name: str) -> dict[Any, Any]:
-        joined: dict[Any, Any] = {}
-        for report in reports:
-            joined |= getattr(report, name)
-        return joined
+        return reduce(or_, [getattr(report, name) for report in reports])
 
     scores = merged("scores")
     seconds = sum(report.seconds["score"] for report in reports)
@@ -121,10 +117,7 @@ def score_limits(
     )
 
 
-def recalls(
-    scorer: Scorer,
-    run: Run | None = None,
-) -> list[Measure]:
+def recalls(scorer: Scorer, run: Run | None = None) -> list[Measure]:
     """The measures of `Report.curve`: recall at each budget, up to all tokens of the documents or of a run's pieces."""
     most = float(scorer.tokens.size)
     if run is not None:
@@ -149,37 +142,23 @@ class PassagesBehind:
         corpus = chunk_corpus(self._scorer.benchmark.documents, chunker)
         return cast("WindowIndex", get_retriever(WORDS).index(corpus))
 
-    def runs(
-        self,
-        hits: Run,
-        limits: Collection[Limit],
-        show: str,
-        name: str,
-    ) -> list[Run]:
+    def runs(self, hits: Run, limits: Collection[Limit], show: str, name: str) -> Runs:
         """Passages of the first hits of each question, a run for each limit; `show` as in `System.behind`."""
         counter = self._scorer.counter
-        answers = {}
+        results: dict[Limit, dict[str, Sequence[Retrieved]]] = {limit: {} for limit in limits}
 
         def ask(query: Query) -> Sequence[Retrieved]:
             first = list(hits.results.get(query.id, ()))[:HITS]
             shown = partial(self.index.behind, query.text, first, show=show, counter=counter)
-            answers[query.id] = [shown(k=k, max_tokens=most or MAX_TOKENS) for k, most in limits]
+            # The index keeps the scores of its last questions.
+            for (k, most), answers in results.items():
+                answers[query.id] = shown(k=k, max_tokens=most or MAX_TOKENS)
             return ()
 
         asked = ask_each(self._scorer.benchmark.queries, ask, name)
-        runs = []
-        for place in range(len(limits)):
-            results = {query: some[place] for query, some in answers.items()}
-            runs.append(replace(asked, results=results))
-        return runs
+        return {limit: replace(asked, results=answers) for limit, answers in results.items()}
 
-    def score(
-        self,
-        hits: Run,
-        measures: Sequence[Measure],
-        show: str,
-        name: str,
-    ) -> Report:
+    def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""
         limits = limits_of(measures)
         return score_limits(self._scorer, self.runs(hits, limits, show, name), limits, measures)

@@ -51,10 +51,12 @@ from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.study.behind import (
     HITS,
+    Ask,
     Limit,
     Limits,
     PassagesBehind,
     Race,
+    Runs,
     ask_each,
     curve_of,
     limits_of,
@@ -213,13 +215,14 @@ def run_experiment(
     scored = retrieval_measures(measures)
     scorer = benchmark if isinstance(benchmark, Scorer) else Scorer(benchmark)
     plain = _chunkers(chunkers)
+    progress = progress or no_progress
     reports: list[Report] = []
-    benches = {}
+    benches: dict[str, _Bench] = {}
     counts = {"retriever": len(methods), "embedder": len(meters)}
     # Names leave out what all systems have alike.
     unnamed = {part: "" for part, count in counts.items() if count == 1}
     for model, meter in meters.items():
-        bench = _Bench(scorer, scored, meter, methods, plain, progress or no_progress)
+        bench = _Bench(scorer, scored, meter, methods, plain, progress, race, curved)
         benches[model] = bench
         benches.setdefault("", bench)  # of systems without a model, which are cut and asked once
         systems = bench.systems(model, behind)
@@ -227,15 +230,14 @@ def run_experiment(
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
         for place, system in enumerate(systems, start=1):
-            name = replace(system, **unnamed).name
-            reports.append(bench.report(system, name, race, curved))
+            reports.append(bench.report(system, replace(system, **unnamed).name))
             done(reports[-1])
-            bench.progress("search", place, len(systems))
+            progress("search", place, len(systems))
     chosen = choose(reports)
     if chosen is not None:
         system = replace(chosen.system, behind="hits")
         name = system_name(chosen.name, system.stage)
-        reports.append(benches[system.embedder].report(system, name, None, curved))
+        reports.append(benches[system.embedder].report(system, name))
         done(reports[-1])
     return reports
 
@@ -287,34 +289,34 @@ def _chunkers(chunkers: Chunkers) -> dict[str, Chunker]:
     return _by_name(map(get_chunker, chunkers), "chunker", attrgetter("label"))
 
 
+@dataclass(eq=False)
 class _Bench:
     """What the systems of one embedder share: chunks, vectors, and the words behind retrievers."""
 
-    def __init__(
-        self,
-        scorer: Scorer,
-        measures: Sequence[Measure],
-        meter: Meter,
-        methods: Mapping[str, RetrievalMethod],
-        plain: Mapping[str, Chunker],
-        progress: Progress,
-    ) -> None:
-        self.scorer, self.measures, self.meter = scorer, measures, meter
-        self.methods, self.progress = methods, progress
-        self.queries = scorer.benchmark.queries
-        self.chunkers = {name: with_run_embedder(plain[name], meter) for name in plain}
-        self.embedding = [name for name in plain if self.chunkers[name] is not plain[name]]
+    scorer: Scorer
+    measures: Sequence[Measure]
+    meter: Meter
+    methods: Mapping[str, RetrievalMethod]
+    plain: Mapping[str, Chunker]
+    progress: Progress
+    race: Race | None
+    curved: bool
+
+    def __post_init__(self) -> None:
+        self.queries = self.scorer.benchmark.queries
+        self.documents = self.scorer.benchmark.documents
+        self.chunkers = {
+            name: with_run_embedder(chunker, self.meter) for name, chunker in self.plain.items()
+        }
+        self.embedding = [
+            name for name in self.plain if self.chunkers[name] is not self.plain[name]
+        ]
         self._cuts: dict[str, tuple[ChunkedCorpus, Work]] = {}
         self._corpora: list[ChunkedCorpus] = []
-        self._vectors = MeteredVectors(meter, self._corpora, progress)
-        self._hits: tuple[Index, Run] | None = None  # of all queries, for passages behind them
-        self._behind = PassagesBehind(scorer)
+        self._vectors = MeteredVectors(self.meter, self._corpora, self.progress)
+        self._behind = PassagesBehind(self.scorer)
 
-    def systems(
-        self,
-        model: str,
-        behind: str,
-    ) -> list[System]:
+    def systems(self, model: str, behind: str) -> list[System]:
         systems = []
         for method, chunker in product(self.methods.values(), self.chunkers):
             if not (behind and method.makes_passages):
@@ -325,12 +327,11 @@ class _Bench:
 
     def cut(self, systems: Sequence[System]) -> None:
         """Cut the documents by the chunkers of these systems, and check that all chunks can be indexed."""
-        documents = self.scorer.benchmark.documents
         names = dict.fromkeys(system.chunker for system in systems)
-        total = len(names) * len(documents)
+        size = len(self.documents)
 
         def cut_so_far(done: int) -> None:
-            self.progress("chunk", len(self._cuts) * len(documents) + done, total)
+            self.progress("chunk", len(self._cuts) * size + done, len(names) * size)
 
         cut_so_far(0)
         # Those that embed come last: how many texts are embedded in all is known then, nearly.
@@ -339,8 +340,10 @@ class _Bench:
             if name in embedding[:1]:
                 self._embed_pieces([self.chunkers[other] for other in embedding])
             chunker = self.chunkers[name]
-            with self.meter.measured(chunker) as work:
-                corpus = chunk_corpus(documents, chunker, progress=cut_so_far)
+            before = _usage(chunker)
+            with self.meter.measured() as work:
+                corpus = chunk_corpus(self.documents, chunker, progress=cut_so_far)
+            work.usage = _usage(chunker) - before
             self._corpora.append(corpus)
             self._cuts[name] = corpus, work
             cut_so_far(0)
@@ -349,24 +352,17 @@ class _Bench:
 
     def _embed_pieces(self, chunkers: Sequence[Chunker]) -> None:
         """Embed what chunkers will embed, of all documents together, before the chunks."""
-        documents = self.scorer.benchmark.documents
         pieces = []
         for chunker in chunkers:
             if not llms_of(chunker):
-                pieces += embedded_first(chunker, documents, self.meter)
+                pieces += embedded_first(chunker, self.documents, self.meter)
         later = 0
         if any(method.embeds for method in self.methods.values()):
             later = sum(map(len, self._corpora)) + len(pieces) // _PIECES_A_CHUNK
         if pieces:
             self._vectors.embed_ahead(pieces, later)
 
-    def report(
-        self,
-        system: System,
-        name: str,
-        race: Race | None,
-        curved: bool,
-    ) -> Report:
+    def report(self, system: System, name: str) -> Report:
         """Index the system's chunks, ask the questions, and score the answers."""
         corpus, cutting = self._cuts[system.chunker]
         method = self.methods[system.retriever]
@@ -377,59 +373,73 @@ class _Bench:
                 with self.meter.waiting(), suppress(ModelError):
                     self._vectors.queries([query.text for query in self.queries])
             limits = self._limits(index, system, self.measures)
-            runs, asked = self._answers(index, system, limits, name, race)
+            ask = self._asked(index, system, name)
+            runs, asked = self._answers(ask, limits, system, name)
         cost, seconds = self.meter.cost(cutting, work, corpus, self.queries)
         if asked is not None:
             seconds.pop("search", None)
-        runs = [replace(run, seconds=seconds) for run in runs]
+        report = score_limits(self.scorer, runs, limits, self.measures, asked)
         report = replace(
-            score_limits(self.scorer, runs, limits, self.measures, asked),
+            report,
             chunks=self.meter.statistics(work, corpus, _lengths(corpus, self.scorer.counter)),
             cost=replace(cost, source_tokens=self.scorer.tokens.size),
+            seconds={**seconds, **report.seconds},
             system=system,
         )
         if asked is not None:
             return report
-        if race is not None:
-            race.add(report)
-        if curved:
-            known = dict(zip(limits, runs, strict=True))
-            report = replace(report, curve=self._curve(index, system, known))
+        if self.race is not None:
+            self.race.add(report)
+        if self.curved:
+            report = replace(report, curve=self._curve(ask, index, system, runs))
         return report
 
+    def _asked(self, index: Index, system: System, name: str) -> Ask:
+        """How a system is asked: a run for each limit."""
+        if system.behind:
+            hits = run_retriever(index, self.queries, HITS)
+            return lambda limits, _: self._behind.runs(hits, limits, system.behind, name)
+        at_once = len(self.queries) or 1
+        if isinstance(index, PassageIndex):
+            at_once = index.questions_kept or at_once
+
+        def ask(limits: Collection[Limit], queries: Sequence[Query]) -> Runs:
+            sizes = None
+            if any(max_tokens for _, max_tokens in limits):
+                sizes = self.scorer.token_counts(index.corpus.retrieved)
+            counter = self.scorer.counter
+            run = partial(run_retriever, index, sizes=sizes, counter=counter, name=name)
+            runs: Runs = {}
+            for some in blocks(queries, at_once):
+                runs = _joined(runs, {limit: run(some, *limit) for limit in limits})
+            return runs
+
+        return ask
+
     def _answers(
-        self,
-        index: Index,
-        system: System,
-        limits: Limits,
-        name: str,
-        race: Race | None,
-    ) -> tuple[list[Run], set[str] | None]:
+        self, ask: Ask, limits: Limits, system: System, name: str
+    ) -> tuple[Runs, set[str] | None]:
         """A run for each limit, and the ids of the questions that were asked; None for all."""
-        parts: Sequence[Sequence[Query]] = [self.queries]
-        if race is not None and not system.behind:
-            parts = race.parts(name, system.chunker, system.retriever)
+        race = self.race
+        if race is None or system.behind:
+            return ask(limits, self.queries), None
+        runs: Runs = {}
         asked: set[str] = set()
-        answers: list[list[Run]] = []
+        *parts, last = race.parts(name, system.chunker, system.retriever)
         for part in parts:
             asked |= {query.id for query in part}
-            answers.append(self._runs(index, system, limits, name, part))
-            runs = [_joined(some) for some in zip(*answers, strict=True)]
-            if race is not None and part is not parts[-1]:
-                so_far = score_limits(self.scorer, runs, limits, self.measures, asked)
-                if race.is_behind(so_far):
-                    return runs, asked
-        return runs, None
+            runs = _joined(runs, ask(limits, part))
+            if race.is_behind(score_limits(self.scorer, runs, limits, self.measures, asked)):
+                return runs, asked
+        return _joined(runs, ask(limits, last)), None
 
-    def _curve(self, index: Index, system: System, known: Mapping[Limit, Run]) -> dict[int, Scores]:
+    def _curve(self, ask: Ask, index: Index, system: System, known: Runs) -> dict[int, Scores]:
         """`Report.curve`, up to where the largest of `SHARES` is found."""
         curve: dict[int, Scores] = {}
         # Passages are asked for each budget anew; chunks once for all.
         for limit, measures in self._limits(index, system, recalls(self.scorer)).items():
-            run = known.get(limit)
-            if run is None:
-                (run,) = self._runs(index, system, [limit], system.name, self.queries)
-            curve |= curve_of(self.scorer.score(run, measures))
+            runs = known if limit in known else ask([limit], self.queries)
+            curve |= curve_of(self.scorer.score(runs[limit], measures))
             if any(np.nanmean(shares) >= SHARES[-1] for shares in curve.values()):
                 break
         return curve
@@ -447,44 +457,17 @@ class _Bench:
             limits = {(k, budget): measures}
         return limits
 
-    def _runs(
-        self,
-        index: Index,
-        system: System,
-        limits: Collection[Limit],
-        name: str,
-        queries: Sequence[Query],
-    ) -> list[Run]:
-        """A run for each limit."""
-        if system.behind:
-            if self._hits is None or self._hits[0] is not index:
-                self._hits = index, run_retriever(index, queries, HITS)
-            return self._behind.runs(self._hits[1], limits, system.behind, name)
-        sizes = None
-        if any(max_tokens for _, max_tokens in limits):
-            sizes = self.scorer.token_counts(index.corpus.retrieved)
-        at_once = len(queries) or 1
-        if isinstance(index, PassageIndex):
-            at_once = index.questions_kept or at_once
-        counter = self.scorer.counter
-        ask = partial(run_retriever, index, sizes=sizes, counter=counter, name=name)
-        runs: dict[Limit, list[Run]] = {limit: [] for limit in limits}
-        for some in blocks(queries, at_once):
-            for limit, row in runs.items():
-                row.append(ask(some, *limit))
-        return list(map(_joined, runs.values()))
 
-
-def _joined(runs: Sequence[Run]) -> Run:
-    """One run of the same retriever's answers to several lists of questions."""
-    if len(runs) == 1:
-        return runs[0]
-    results: dict[str, Sequence[Retrieved]] = {}
-    failures: dict[str, str] = {}
-    for run in reversed(runs):
-        results |= run.results
-        failures |= run.failures
-    return replace(runs[0], results=results, failures=failures)
+def _joined(before: Runs, after: Runs) -> Runs:
+    """The same retriever's answers to two lists of questions."""
+    if not before:
+        return after
+    joined = {}
+    for limit, run in before.items():
+        results = {**run.results, **after[limit].results}
+        failures = {**run.failures, **after[limit].failures}
+        joined[limit] = replace(run, results=results, failures=failures)
+    return joined
 
 
 def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:
@@ -598,16 +581,14 @@ class Meter(CachedEmbedder):
         return vectors
 
     @contextmanager
-    def measured(self, chunker: Chunker | None = None) -> Iterator[Work]:
-        """Measure the block, in all threads; `chunker` is the one that cuts."""
+    def measured(self) -> Iterator[Work]:
+        """Measure the block, in all threads."""
         work = self._work = Work()
-        before = _usage(chunker)
         began = time.perf_counter()
         try:
             yield work
         finally:
             work.seconds = time.perf_counter() - began
-            work.usage = _usage(chunker) - before
             self._work = Work()
 
     @contextmanager
@@ -685,11 +666,9 @@ def _keys(corpus: ChunkedCorpus) -> set[bytes]:
     return set(map(text_key, corpus.embedded_texts))
 
 
-def _usage(chunker: Chunker | None) -> Usage:
-    total = Usage()
-    for llm in llms_of(chunker) if chunker else ():
-        total += getattr(llm, "usage", Usage())
-    return total
+def _usage(chunker: Chunker) -> Usage:
+    usages = [getattr(llm, "usage", Usage()) for llm in llms_of(chunker)]
+    return sum(usages, Usage())
 
 
 class MeteredVectors(TextVectors):
