@@ -339,12 +339,13 @@ class Models:
         """The language models of a command, by these prices."""
         from chunkcore.models.llm import Prices
 
-        given = [price for price in (self.input_price, self.output_price) if price is not None]
-        if len(given) == 1:
+        prices = None
+        if self.input_price is not None and self.output_price is not None:
+            prices = Prices(input=self.input_price, output=self.output_price)
+        elif self.input_price != self.output_price:
             raise OptionError(
                 "--input-price and --output-price go together: give both, of a million tokens"
             )
-        prices = Prices(*given) if given else None
         return running.LanguageModels(self.kept, prices)
 
     @property

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import shlex
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
+from itertools import accumulate
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -26,7 +28,7 @@ from chunkcore.evaluation.resampling import mean_std
 from chunkcore.evaluation.results import Cost, Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
-from chunkcore.report.tables import Table, model_tokens, numbers, texts, whole_percent
+from chunkcore.report.tables import model_tokens
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.study.behind import HITS, UNITS, WORDS
@@ -125,10 +127,7 @@ def snippets(
     spec = system.chunker
     embeds = "embedder" in chunkers[name].option_names() and "embedder" not in options
     # The chunker would default to another.
-    if embeds and system.embedder not in (
-        "",
-        DEFAULT_MODEL,
-    ):
+    if embeds and system.embedder not in ("", DEFAULT_MODEL):
         spec = format_spec(name, {**options, "embedder": system.embedder})
     blocks = dict(_blocks(system, spec, counter, folder))
     missing = [title for title, one in _ADAPTERS.items() if find_spec(one.package) is None]
@@ -138,28 +137,22 @@ def snippets(
 
 
 def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tuple[str, str]]:
-    units, counting = UNITS, ""
+    if not system.retriever:
+        yield from ((title, _splitter(one, system, spec)) for title, one in _ADAPTERS.items())
+        return
+    units, counting, showing = UNITS, "", ""
     if counter != DEFAULT_COUNTER:
         units, counting = f"{UNITS},counter={counter}", f', counter="{_escaped(counter)}"'
-    values = {
-        "hits": HITS,
-        "words": WORDS,
-        "units": _escaped(units),
-        "counting": counting,
-        "showing": "" if system.behind == "hits" else f', show="{system.behind}"',
-    }
-    built = _built(system, spec, folder) if system.retriever else ""
+    if system.behind != "hits":
+        showing = f', show="{system.behind}"'
+    values = {"hits": HITS, "words": WORDS, "units": _escaped(units)}
+    values |= {"counting": counting, "showing": showing}
+    built = _built(system, spec, folder)
     for title, adapter in _ADAPTERS.items():
-        ending = _DEPLOYED
-        if system.behind:
-            ending = _WORDS + adapter.ranked
-        if system.retriever:
-            names = {"module": adapter.module, "retriever": adapter.retriever}
-            yield title, built + ending.format(**values, **names)
-        else:
-            yield title, _splitter(adapter, system, spec)
+        ending = _WORDS + adapter.ranked if system.behind else _DEPLOYED
+        yield title, built + ending.format(**values, **adapter._asdict())
     # An index counts in its own tokens.
-    if system.retriever and not system.behind and counter == DEFAULT_COUNTER:
+    if not system.behind and counter == DEFAULT_COUNTER:
         yield "Python", f"{built}\n{_PLAIN}"
 
 
@@ -523,22 +516,21 @@ def _parts_in(hit: Retrieved, piece: Evidence) -> list[Span]:
 
 def _found_in_part(parts: Sequence[Sequence[Span]], sizes: Sequence[int], k: Depth) -> str:
     """Why evidence of which hits have parts is not found: outranked, cut by the budget, or split by a boundary."""
-    budget, depth = budget_of(k), k if isinstance(k, int) else 1
-    before = over = 0
-    is_found = False
-    for rank, (spans, size) in enumerate(zip(parts, sizes, strict=True)):
-        is_inside = rank < depth
-        if budget:
-            is_inside = before < budget
-        if spans and is_inside:
-            is_found = True
-            over = before + size - budget if budget else 0
-        elif spans and not is_found:
-            deep = f", {counted(max(1, before - budget), 'token')} too deep" if budget else ""
-            return f"Outranked: its passage is number {rank + 1:,}{deep}."
-        before += size
-    if over > 0:
-        return f"Cut by the budget: the passage with it ends {over:,} tokens past it."
+    budget = budget_of(k)
+    begins = list(accumulate(sizes, initial=0))
+    depth = k if isinstance(k, int) else 1
+    if budget is not None:
+        depth = bisect_left(begins, budget)
+    ranks = [rank for rank, spans in enumerate(parts) if spans]
+    inside = [rank for rank in ranks if rank < depth]
+    if not inside:
+        deep = ""
+        if budget is not None:
+            deep = f", {counted(max(1, begins[ranks[0]] - budget), 'token')} too deep"
+        return f"Outranked: its passage is number {ranks[0] + 1:,}{deep}."
+    end = begins[inside[-1] + 1]
+    if budget is not None and end > budget:
+        return f"Cut by the budget: the passage with it ends {end - budget:,} tokens past it."
     return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
 
 
@@ -566,17 +558,3 @@ def _marked(passage: str, held: str) -> tuple[str, tuple[int, int] | None]:
     if len(shown) > max(end, _EXCERPT):
         shown = f"{shown[:end]}{_excerpt(shown[end:])}"
     return shown, (start, end)
-
-
-def missed_table(missed: Sequence[Missed]) -> Table | None:
-    """A row a question; None without one."""
-    if not missed:
-        return None
-    columns = (
-        texts("Question", [row.question for row in missed]),
-        numbers("Found, %", [str(whole_percent(row.recall)) for row in missed]),
-        texts("Why", [row.reason for row in missed]),
-        texts("Evidence", [row.evidence for row in missed]),
-        texts("Best passage", [row.passage or "none was retrieved" for row in missed]),
-    )
-    return Table("What it missed", columns)

@@ -20,7 +20,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.files import check_no_link, read_json, write_files, write_text
 from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_block, terminal_text
 from chunkcore.report import tables
-from chunkcore.report.advice import Advice, missed_table
+from chunkcore.report.advice import Advice
 from chunkcore.report.html import contents, html_report, template
 from chunkcore.report.tables import Cell, Table
 from chunkcore.study.comparing import ReportPage
@@ -36,16 +36,7 @@ def markdown_report(page: ReportPage) -> str:
 
     Raises `MissingExtraError`: jinja2 is not installed.
     """
-    values = contents(page)
-    facts = {
-        "Date": page.written,
-        "Seed": str(page.comparison.seed),
-        "Resamples": str(page.comparison.resamples),
-        "k = min counts": f"chunks {page.reports[0].min_rule} evidence",
-        **page.settings,
-    }
-    values |= {"facts": facts, "missed": missed_table(values["missed"])}
-    rendered = template("report.md.jinja", markdown_cell).render(values)
+    rendered = template("report.md.jinja", markdown_cell).render(contents(page))
     return f"{rendered.strip()}\n"
 
 

@@ -6,7 +6,7 @@ Scores are shown in percent.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -158,21 +158,18 @@ def score_table(
         for measure in page.measures(depth, unit):
             columns.append(_score_column(page, measure, f"{name}, % of {unit}s"))
     retrieved = [amount(report.mean_tokens(k)) for report in reports]
-    embedded = [amount(getattr(report.cost, "embedded_tokens", None)) for report in reports]
+    columns += [numbers("Tokens retrieved", retrieved, "Per question"), _budget_column(page)]
+    costs: dict[str, Callable[[Report], Cell | str]] = {
+        "Chunks": _chunks,
+        "Tokens of a chunk": _sizes,
+        "Seconds": _seconds,
+        "Seconds searching": lambda report: brief(report.seconds.get("search")),
+        "Model calls": _model_calls,
+        "Tokens embedded": lambda report: amount(getattr(report.cost, "embedded_tokens", None)),
+    }
+    columns += [numbers(title, map(shown, reports), "Cost") for title, shown in costs.items()]
     money = [brief(getattr(report.cost, "money_per_million", None)) for report in reports]
-    columns += [
-        numbers("Tokens retrieved", retrieved, "Per question"),
-        _budget_column(page),
-        numbers("Chunks", map(_chunks, reports), "Cost"),
-        numbers("Tokens of a chunk", map(_sizes, reports), "Cost"),
-        numbers("Seconds", [brief(total_seconds(report)) for report in reports], "Cost"),
-        numbers(
-            "Seconds searching", [brief(report.seconds.get("search")) for report in reports], "Cost"
-        ),
-        numbers("Model calls", map(_model_calls, reports), "Cost"),
-        numbers("Tokens embedded", embedded, "Cost"),
-        numbers("Money per million", money, "Cost", "Money per\nmillion"),
-    ]
+    columns.append(numbers("Money per million", money, "Cost", "Money per\nmillion"))
     return Table(f"Scores at {describe_depth(k)}", columns).with_values()
 
 
@@ -228,11 +225,9 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:
     return column._replace(cells=cells, short=title)
 
 
-def total_seconds(report: Report) -> float | None:
-    """Chunking, embedding and searching together; None if one is unknown, as where a cache had vectors."""
-    if not set(STEPS) <= report.seconds.keys():
-        return None
-    return sum(report.seconds[step] for step in STEPS)
+def _seconds(report: Report) -> str:
+    """Chunking, embedding and searching together; none if one is unknown, as where a cache had vectors."""
+    return brief(sum(report.seconds.get(step, math.nan) for step in STEPS))
 
 
 def collection_table(page: ReportPage) -> Table | None:
@@ -314,7 +309,7 @@ def configuration_table(tuning: Tuning) -> Table:
         texts("Retriever", [report.system.retriever for report in reports]),
         numbers(str(measure), [measure.show(report.mean(measure)) for report in reports]),
         numbers("Chunks", map(_chunks, reports)),
-        numbers("Seconds", [brief(total_seconds(report)) for report in reports]),
+        numbers("Seconds", map(_seconds, reports)),
     )
     return Table("Every configuration, on all questions", columns)
 

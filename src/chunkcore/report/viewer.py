@@ -6,9 +6,10 @@ import base64
 import json
 import math
 import zlib
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -67,9 +68,7 @@ _WINDOWS = ((_DEEPEST, 1000), (_DEEPEST, 100), (3, 100), (0, 500))
 
 
 def excerpts(
-    documents: Sequence[Document],
-    places: Sequence[Place],
-    room: int = TEXT_ROOM,
+    documents: Sequence[Document], places: Collection[Place], room: int = TEXT_ROOM
 ) -> Excerpts:
     """Whole documents if they fit into `room` characters of the page, else the widest windows that fit.
 
@@ -89,10 +88,7 @@ def excerpts(
 
 
 def _kept(
-    documents: Sequence[Document],
-    places: Sequence[Place],
-    deepest: int,
-    margin: int,
+    documents: Sequence[Document], places: Collection[Place], deepest: int, margin: int
 ) -> dict[int, Ranges]:
     """By document number, in order: the kept ranges of each document with a place."""
     kept: dict[int, list[int]] = {place.document: [] for place in sorted(places)}
@@ -107,10 +103,7 @@ def _kept(
 
 
 def _fitting(
-    documents: Sequence[Document],
-    kept: Mapping[int, Ranges],
-    room: int,
-    note: str = "",
+    documents: Sequence[Document], kept: Mapping[int, Ranges], room: int, note: str = ""
 ) -> Excerpts | None:
     """These ranges, packed; None as soon as they take more room."""
     packs: list[Pack] = []
@@ -125,22 +118,19 @@ def _fitting(
     return Excerpts(list(kept), packs, note)
 
 
-def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> list[Place]:
+def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> set[Place]:
     """The evidence, and the first hits of every question."""
     numbers = {document.id: number for number, document in enumerate(benchmark.documents)}
-    places: dict[Place, None] = {}
+    places = set()
     for query in benchmark.queries:
         for piece in query.evidence:
-            at = numbers[piece.document_id]
-            places[Place(at, piece.span.start, piece.span.end)] = None
-    for run in filter(None, runs):
-        for hits in run.results.values():
+            places.add(Place(numbers[piece.document_id], piece.span.start, piece.span.end))
+        for run in filter(None, runs):
+            hits = run.results.get(query.id, ())
             for rank, hit in enumerate(hits[:_DEEPEST], 1):
-                if hit.document_id in numbers:
-                    at = numbers[hit.document_id]
-                    for span in hit.spans:
-                        places[Place(at, span.start, span.end, rank)] = None
-    return list(places)
+                for span in hit.spans if hit.document_id in numbers else ():
+                    places.add(Place(numbers[hit.document_id], span.start, span.end, rank))
+    return places
 
 
 # ---- the answers
@@ -178,13 +168,11 @@ def answers(
     for depth, pool in _SHARES:
         if pool and chunks > POOL:
             continue
-        packs = []
+        packs: list[Pack | None] = [None] * len(runs)
         for number, run in enumerate(runs):
-            pack = None
             if run:
                 answered = _answered(benchmark, run, documents, depth, pool)
-                pack = packed(f"answers-{number}", answered)
-            packs.append(pack)
+                packs[number] = packed(f"answers-{number}", answered)
         if sum(len(pack.text) for pack in packs if pack) > room:
             continue
         notes = []
@@ -198,68 +186,48 @@ def answers(
 
 
 def _answered(
-    benchmark: Benchmark,
-    run: Run,
-    documents: Mapping[str, int],
-    depth: int,
-    pool: bool,
+    benchmark: Benchmark, run: Run, documents: Mapping[str, int], depth: int, pool: bool
 ) -> JsonObject:
     """Pieces, and of each question how many it retrieved, and the first ones.
 
     A piece is its document's number, its number there, start, length, start …, and its text if the document lacks it; a
     retrieved one is the piece's place in the list, score, kind of match, certainty in percent, and the start, length
-    and score of each part.
+    and score of each part. Pieces of one place are one, whatever their text.
     """
     texts = {document.id: document.text for document in benchmark.documents}
-    pieces = _Pieces(documents)
-    if pool:
-        pieces.add_pool(run.pool or ())
+    pieces: list[list[Any]] = []
+    numbers: dict[object, int] = {}
+    counts: Counter[str] = Counter()
+    chunks = run.pool if pool else None
+    # All of the listed documents, the same place again as often as it is there.
+    for piece in chunks or ():
+        counts[piece.document_id] += 1
+        if piece.document_id in documents:
+            numbers.setdefault(_place(piece), len(pieces))
+            pieces.append(_row(piece, documents, counts[piece.document_id]))
     answered = []
     for query in benchmark.queries:
         hits = run.results.get(query.id, ())
         rows = []
         for piece in hits[:depth]:
-            at = pieces.number_of(piece)
+            at = numbers.setdefault(_place(piece), len(pieces))
+            if at == len(pieces):
+                pieces.append(_row(piece, documents, 0))
             listed = texts[piece.document_id] if piece.document_id in documents else ""
-            pieces.rows[at][3] = pieces.rows[at][3] or _unlike(piece, listed)
+            pieces[at][3] = pieces[at][3] or _unlike(piece, listed)
             how = MATCHES.index(piece.match)
             sure = round(100 * piece.certainty)
             rows.append([at, _rounded(piece.score), how, sure, _scored_parts(piece)])
         answered.append([len(hits), rows])
-    has_pool = pool and run.pool is not None
-    return {"pool": has_pool, "pieces": pieces.rows, "answers": answered}
+    return {"pool": chunks is not None, "pieces": pieces, "answers": answered}
 
 
-class _Pieces:
-    """The distinct pieces of a run; those of one place are one, whatever their text."""
-
-    def __init__(self, documents: Mapping[str, int]) -> None:
-        self.rows: list[list[Any]] = []
-        self._documents = documents
-        self._numbers: dict[object, int] = {}
-
-    def add_pool(self, pool: Sequence[Retrieved]) -> None:
-        """Every chunk of the listed documents, the same place again as often as it is there."""
-        counts: Counter[str] = Counter()
-        for piece in pool:
-            counts[piece.document_id] += 1
-            if piece.document_id in self._documents:
-                self._numbers.setdefault(_place(piece), len(self.rows))
-                self._add(piece, counts[piece.document_id])
-
-    def number_of(self, piece: Retrieved) -> int:
-        at = self._numbers.setdefault(_place(piece), len(self.rows))
-        if at == len(self.rows):
-            self._add(piece, 0)
-        return at
-
-    def _add(self, piece: Retrieved, count: int) -> None:
-        document = self._documents.get(piece.document_id, -1)
-        places = []
-        if document >= 0:
-            for span in piece.spans:
-                places += [span.start, len(span)]
-        self.rows.append([document, count, places, ""])
+def _row(piece: Retrieved, documents: Mapping[str, int], count: int) -> list[Any]:
+    document = documents.get(piece.document_id, -1)
+    places = []
+    for span in piece.spans if document >= 0 else ():
+        places += [span.start, len(span)]
+    return [document, count, places, ""]
 
 
 def _place(piece: Retrieved) -> object:
@@ -315,7 +283,7 @@ def viewer(page: ReportPage) -> Viewer:
     numbers = {document.id: at for at, document in enumerate(listed)}
     packed_answers = answers(benchmark, runs, numbers)
     packs = filter(None, packed_answers.packs)
-    notes = list(filter(None, [carried.note, packed_answers.note]))
+    notes = filter(None, [carried.note, packed_answers.note])
     within = {}
     for k in page.ks:
         budget = budget_of(k)
@@ -329,7 +297,7 @@ def viewer(page: ReportPage) -> Viewer:
         "hows": [FOUND_BY[match] for match in MATCHES],
         "within": within,
     }
-    return Viewer(index, [*carried.packs, *packs], numbers, notes)
+    return Viewer(index, [*carried.packs, *packs], numbers, list(notes))
 
 
 def _pages(document: Document) -> list[int]:
@@ -343,19 +311,14 @@ def _pages(document: Document) -> list[int]:
 def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
     """How many of each question's pieces the budget holds; None where the tokens of chunks are unknown, or too many."""
     run, chunks = report.run, report.chunks
-    if run is None or run.pool is None or chunks is None:
+    if run is None or run.pool is None or chunks is None or chunks.count > POOL:
         return None
-    if chunks.count > POOL:
-        return None
-    tokens = defaultdict(int)
-    for piece, count in zip(run.pool, chunks.tokens.tolist(), strict=True):
-        tokens[piece.document_id, piece.spans] = count
+    sizes = chunks.tokens.tolist()
+    tokens = {_place(piece): size for piece, size in zip(run.pool, sizes, strict=True)}
     counts = []
     for query in benchmark.queries:
-        left = budget
-        held = 0
-        for piece in run.results.get(query.id, ()):
-            held += left > 0
-            left -= tokens[piece.document_id, piece.spans]
-        counts.append(held)
+        hits = run.results.get(query.id, ())
+        before = accumulate((tokens.get(_place(hit), 0) for hit in hits), initial=0)
+        held = sum(size < budget for size in before)
+        counts.append(min(held, len(hits)))
     return counts
