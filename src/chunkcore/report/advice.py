@@ -31,6 +31,7 @@ from chunkcore.options import format_spec, split_spec
 from chunkcore.report.tables import model_tokens
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
+from chunkcore.spans import as_ranges, clip_ranges
 from chunkcore.study.behind import HITS, UNITS, WORDS
 from chunkcore.study.comparing import FEW, ReportPage
 from chunkcore.study.tuning import Tuning
@@ -207,9 +208,8 @@ class Advice:
             nothing = f"{comparison.measure} is not defined for any of them"
             return cls("", (("Use", f"Nothing can be advised: {nothing}."),))
         choice = _Choice(page)
-        chosen = next(report for report in comparison.standing if report.name == choice.use)
         command = page.more_questions if choice.questions < FEW else ""
-        return cls(choice.use, tuple(choice.lines()), _pasted(chosen, page), command)
+        return cls(choice.use, tuple(choice.lines()), _pasted(choice.chosen, page), command)
 
     @classmethod
     def _of_tuning(cls, page: ReportPage, tuning: Tuning) -> Advice:
@@ -217,55 +217,53 @@ class Advice:
         measure = tuning.measure
         report = tuning.held_out if tuning.gain else tuning.comparison.reports[1]
         score = f"{measure.show(report.mean(measure))}{measure.suffix}"
-        few = len(report.query_ids) < FEW
+        questions = len(report.query_ids)
+        few = questions < FEW
         label = "Keep the default"
         if tuning.gain:
             label = "For now" if few else "Use"
         expected = f"{tuning.use}: expect a {measure} of {score} on other questions."
-        lines = [(label, expected), ("Why", tuning.verdict)]
+        lines = {label: expected, "Why": tuning.verdict}
         if few:
-            lines.append(("Next", f"{_few(len(report.query_ids))}, tune again."))
+            lines["Next"] = f"{_few(questions)}, tune again."
         command = page.more_questions if few else ""
         pasted = _pasted(tuning.report(tuning.use), page)
-        return cls(tuning.use, tuple(lines), pasted, command)
+        return cls(tuning.use, tuple(lines.items()), pasted, command)
 
 
 class _Choice:
     """The system to use, of those that a comparison leaves, and what to say of the others."""
 
     def __init__(self, page: ReportPage) -> None:
-        self.page = page
         self.comparison = page.comparison
         self.measure = self.comparison.measure
         standing = self.comparison.standing
-        complete = [report for report in standing if report.asked is None]
-        names = [report.name for report in complete or standing]
-        self._means = {report.name: report.mean(self.measure) for report in page.reports}
-        self._lowest, self._amounts, self._costs = _costs(page)
-        self._near = self._within_margin(names)
+        first = standing[0].values(self.measure)
+        self.questions = int(np.count_nonzero(~np.isnan(first)))
+        complete = [report for report in standing if report.asked is None] or standing
+        self._lowest, self._amounts, costs = _costs(page)
+        near = self._within_margin(complete)
+        self._costs = [costs[report.name] for report in near]
         # NaN is unknown: no system is chosen for a cost that is not known, and none is cheaper than it.
-        most = _ALIKE * min(self._costs[name] for name in self._near)
-        cheap = (name for name in self._near if self._costs[name] <= most)
-        self.use = next(cheap, self._near[0])
-        others = [name for name in names if name != self.use]
+        most = _ALIKE * min(self._costs)
+        cheap = (report for report in near if costs[report.name] <= most)
+        self.chosen = next(cheap, near[0])
+        self.use = self.chosen.name
+        self._cost = costs[self.use]
+        others = [report.name for report in complete if report is not self.chosen]
         self._gaps = {name: self.comparison.between(self.use, name) for name in others}
         self._tied = [name for name in others if not self._gaps[name].likely]
 
-    @property
-    def questions(self) -> int:
-        first = self.comparison.standing[0]
-        return int(np.count_nonzero(~np.isnan(first.values(self.measure))))
-
-    def _within_margin(self, names: Sequence[str]) -> list[str]:
+    def _within_margin(self, reports: Sequence[Report]) -> list[Report]:
         """The systems within the margin of the best mean that none of the tied beats."""
-        tied, best = self.comparison.tied, self._means[names[0]]
+        comparison, best = self.comparison, reports[0].mean(self.measure)
         near = []
-        for name in names:
+        for report in reports:
             # Being tied is no chain: one of the tied may still be worse than another.
-            gaps = [self.comparison.between(other, name) for other in tied if other != name]
-            beaten = any(map(_beats, gaps))
-            if abs(best - self._means[name]) <= self.comparison.margin and not beaten:
-                near.append(name)
+            others = [name for name in comparison.tied if name != report.name]
+            is_beaten = any(_beats(comparison.between(name, report.name)) for name in others)
+            if abs(best - report.mean(self.measure)) <= comparison.margin and not is_beaten:
+                near.append(report)
         return near
 
     def lines(self) -> Iterator[tuple[str, str]]:
@@ -287,7 +285,7 @@ class _Choice:
     def _quality(self) -> str:
         measure = self.measure
         low, high = map(measure.show, self.comparison.intervals[self.use])
-        score = f"{measure.show(self._means[self.use])}{measure.suffix}"
+        score = f"{measure.show(self.chosen.mean(measure))}{measure.suffix}"
         sentence = f"its {measure} is {score}"
         if measure.kind == "Recall" and measure.unit == "token" and measure.k is not None:
             budget = budget_of(measure.k)
@@ -332,16 +330,15 @@ class _Choice:
 
     def _reason(self) -> str:
         within = self.comparison.within
-        if len(self._near) == 1:
+        if len(self._costs) == 1:
             far = f"any tied system is more than {within} worse, though that may be chance"
             return f"It has the best score; {far}." if self._tied else ""
-        least = self._costs[self.use]
-        dearest = max(self._costs[name] for name in self._near)
-        if not dearest > _ALIKE * least:
+        dearest = max(self._costs)
+        if not dearest > _ALIKE * self._cost:
             return (
                 f"It has the best score, and no other within {within} of it is known to cost less."
             )
-        amounts = self._amounts.format(least, dearest)
+        amounts = self._amounts.format(self._cost, dearest)
         return f"It has the {self._lowest} of those within {within} of the best score: {amounts}."
 
     def _likely_worse(self) -> str:
@@ -447,9 +444,9 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
     queries = {query.id: query for query in benchmark.queries}
     rows = []
     for number, shares in enumerate(report.found.get(k, ())):
-        recall, identity = recall_of(report, k, number), report.query_ids[number]
-        if identity in queries and recall < 1:
-            rows.append((recall, queries[identity], shares))
+        recall, query = recall_of(report, k, number), queries.get(report.query_ids[number])
+        if query is not None and recall < 1:
+            rows.append((recall, query, shares))
     rows.sort(key=itemgetter(0))
     texts = {document.id: document.text for document in benchmark.documents}
     counter = get_counter(page.counter)
@@ -505,13 +502,10 @@ def _text(hit: Retrieved, texts: Mapping[str, str]) -> str:
 
 def _parts_in(hit: Retrieved, piece: Evidence) -> list[Span]:
     """The parts of a piece of evidence that a hit has."""
-    parts = []
-    for span in hit.spans if hit.document_id == piece.document_id else ():
-        start = max(span.start, piece.span.start)
-        end = min(span.end, piece.span.end)
-        if start < end:
-            parts.append(Span(start, end))
-    return parts
+    if hit.document_id != piece.document_id:
+        return []
+    parts, _ = clip_ranges(as_ranges(hit.spans), as_ranges([piece.span]))
+    return [Span(*ends) for ends in parts.tolist()]
 
 
 def _found_in_part(parts: Sequence[Sequence[Span]], sizes: Sequence[int], k: Depth) -> str:

@@ -49,10 +49,7 @@ def require_jinja2() -> None:
 
 
 @cache
-def template(
-    name: str,
-    escape: Callable[[str], str],
-) -> Any:
+def template(name: str, escape: Callable[[str], str]) -> Any:
     """A template of this folder; each text that enters it is escaped, except our own markup.
 
     Raises `MissingExtraError` if jinja2 is not installed.
@@ -159,43 +156,35 @@ def contents(page: ReportPage) -> JsonObject:
     }
 
 
-def questions(
-    page: ReportPage,
-    documents: Mapping[str, int],
-) -> JsonObject:
+def questions(page: ReportPage, documents: Mapping[str, int]) -> JsonObject:
     """The data that the page's script reads first: questions, evidence, and shares found in percent.
 
     It has no questions if no system has per-depth results. `documents` has the listed ones' numbers in the viewer.
     """
-    benchmark = page.benchmark
-    ks = [k for k in page.ks if any(k in report.found for report in page.reports)]
+    benchmark, reports = page.benchmark, page.reports
+    ks = [k for k in page.ks if any(k in report.found for report in reports)]
     rows = []
     if benchmark is not None and ks:
-        numbers = {query: number for number, query in enumerate(page.reports[0].query_ids)}
+        numbers = {query: number for number, query in enumerate(reports[0].query_ids)}
         pieces = sum(len(query.evidence) for query in benchmark.queries)
         longest = min(EXCERPT, EXCERPTS // max(1, pieces))
         for query in benchmark.queries:
             answer = query.metadata.get("answer")
-            number = numbers.get(query.id)
-            rows.append(
-                {
-                    "id": query.id,
-                    "text": query.text,
-                    "collection": query.collection,
-                    "answer": answer if isinstance(answer, str) else "",
-                    "evidence": _evidence(benchmark, query, documents, longest),
-                    "found": [_found(page.reports, k, number) for k in ks],
-                }
-            )
-    systems = [report.name for report in page.reports]
+            row = {
+                "id": query.id,
+                "text": query.text,
+                "collection": query.collection,
+                "answer": answer if isinstance(answer, str) else "",
+                "evidence": _evidence(benchmark, query, documents, longest),
+                "found": [_found(reports, k, numbers.get(query.id)) for k in ks],
+            }
+            rows.append(row)
+    systems = [report.name for report in reports]
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
 
 
 def _evidence(
-    benchmark: Benchmark,
-    query: Query,
-    documents: Mapping[str, int],
-    longest: int,
+    benchmark: Benchmark, query: Query, documents: Mapping[str, int], longest: int
 ) -> list[list[Any]]:
     """Document, start, end and excerpt of each piece, and the document's number in the viewer."""
     evidence = []
@@ -212,24 +201,21 @@ def _found(reports: Sequence[Report], k: Depth, number: int | None) -> list[list
     """Of each system, the share found of a question's evidence and of each piece of it, in percent."""
     found = []
     for report in reports:
-        shares: Sequence[float] = (math.nan,)
+        shares = [math.nan]
         if number is not None and k in report.found:
-            shares = (recall_of(report, k, number), *report.found[k][number])
+            shares = [recall_of(report, k, number), *report.found[k][number]]
         found.append(list(map(whole_percent, shares)))
     return found
 
 
 def _meanings(page: ReportPage) -> dict[str, str]:
     """What the columns and depths mean."""
-    meanings = {}
-    for report in page.reports:
-        for measure in report.scores:
-            meanings[measure.title] = measure.meaning
+    measures = [measure for report in page.reports for measure in report.scores]
+    meanings = {measure.title: measure.meaning for measure in measures}
     if "min" in page.ks:
-        meanings["k = min"] = (
-            "For each question, as many pieces as there are chunks that hold its evidence."
-        )
-    budgets = ", ".join(str(k) for k in page.ks if budget_of(k) is not None)
+        most = "For each question, as many pieces as there are chunks that hold its evidence."
+        meanings["k = min"] = most
+    budgets = ", ".join(str(k) for k in page.ks if budget_of(k))
     if budgets:
         best = "The best pieces until so many tokens are retrieved; the last one is cut there."
         meanings[budgets] = best

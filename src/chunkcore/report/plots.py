@@ -37,11 +37,7 @@ class Axis(NamedTuple):
         return round(100 * (value - first) / (last - first), 2)
 
 
-def ticks(
-    low: float,
-    high: float,
-    count: int = 5,
-) -> list[float]:
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """About `count` round numbers (1, 2 or 5 times a power of ten) that enclose the range.
 
     >>> ticks(3, 96), ticks(61.2, 78.9)
@@ -82,23 +78,19 @@ class Means(NamedTuple):
 def means(page: ReportPage) -> Means | None:
     """The systems' means; None where no system has one."""
     comparison = page.comparison
-    rows = []
-    for number, report in page.systems:
-        mean = report.mean(comparison.measure)
-        low, high = comparison.intervals[report.name]
-        share = comparison.firsts[report.name]
-        note = ""
-        if share >= 0.005 and len(page.systems) > 1:
-            note = f"first in {100 * share:.0f} %"
-        if not math.isnan(mean):
-            is_tied = report.name in comparison.tied
-            values = (100 * mean, 100 * low, 100 * high)
-            rows.append(Interval(number, report.name, *values, is_tied, note))
+    rows, ends = [], []
+    for number, report in enumerate(comparison.standing, 1):
+        name = report.name
+        first, note = comparison.firsts[name], ""
+        if first >= 0.005 and len(page.reports) > 1:
+            note = f"first in {100 * first:.0f} %"
+        shares = (report.mean(comparison.measure), *comparison.intervals[name])
+        values = [100 * share for share in shares]
+        ends += values
+        rows.append(Interval(number, name, *values, name in comparison.tied, note))
     if not rows:
         return None
-    ends = np.array([(row.mean, row.low, row.high) for row in rows])
-    marks = ticks(np.nanmin(ends), np.nanmax(ends), 8)
-    return Means(Axis(marks), rows)
+    return Means(Axis(ticks(np.nanmin(ends), np.nanmax(ends), 8)), rows)
 
 
 class Curve(NamedTuple):
@@ -133,9 +125,10 @@ def curves(page: ReportPage) -> Curves | None:
     heights = [tick for tick in ticks(100 * lowest, 100) if tick <= 100]
     found = Axis(heights[::-1])
     ends = _apart([found.place(100 * row[-1].share) for row in rows])
-    lines = []
-    for (number, report), row, end in zip(systems, rows, ends, strict=True):
-        lines.append(Curve(number, report.name, row, end))
+    lines = [
+        Curve(number, report.name, row, end)
+        for (number, report), row, end in zip(systems, rows, ends, strict=True)
+    ]
     return Curves(Axis(budgets, by_doublings=True), found, lines)
 
 

@@ -48,9 +48,8 @@ def question_csv(page: ReportPage) -> str:
 
     Shares are from 0 to 1; NaN is an empty cell.
     """
-    texts = {}
-    if page.benchmark:
-        texts = {query.id: query.text for query in page.benchmark.queries}
+    queries = page.benchmark.queries if page.benchmark else ()
+    texts = {query.id: query.text for query in queries}
     measures = list(dict.fromkeys(measure for report in page.reports for measure in report.scores))
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
@@ -72,8 +71,8 @@ def question_csv(page: ReportPage) -> str:
 def json_report(page: ReportPage) -> str:
     """Everything as JSON; `read_reports` restores the reports for another comparison."""
     comparison, advice = page.comparison, Advice.of(page)
-    names = "best tied baseline questions_needed resamples seed margin firsts intervals"
-    pairs = [dict(plain(pair)) for pair in comparison.differences]
+    names = "best tied baseline questions_needed resamples seed margin firsts intervals curves"
+    pairs = plain(comparison.differences)
     for pair in pairs:
         del pair["measure"]
     problems = page.benchmark.problems if page.benchmark else ()
@@ -89,7 +88,6 @@ def json_report(page: ReportPage) -> str:
             "resampled": f"{comparison.by}s",
             **{name: getattr(comparison, name) for name in names.split()},
             "differences": pairs,
-            "curves": comparison.curves,
         },
         "tuning": page.tuning and page.tuning.to_dict(),
         "problems": [{"question": one.query_id, "reason": one.reason} for one in problems],
@@ -180,13 +178,13 @@ def print_report(page: ReportPage, console: Console) -> None:
 
     measure, advice = page.comparison.measure, Advice.of(page)
     block = RichTable.grid(padding=(0, 2))
-    for number, (label, text) in enumerate(advice.lines):
-        style = "" if number else "bold"
-        sentence = Text(terminal_text(text), style=style)
-        block.add_row(Text(label, style="bold"), sentence)
+    style = "bold"
+    for label, text in advice.lines:
+        block.add_row(Text(label, style="bold"), Text(terminal_text(text), style=style))
+        style = ""
     console.print(block)
-    blocks = {"": advice.command, **advice.pasted}
-    for title, text in list(blocks.items())[:2]:
+    blocks = [("", advice.command), *advice.pasted.items()]
+    for title, text in blocks[:2]:
         if text:  # the page has the other blocks
             heading = f"\n{title}:\n" if title else ""
             console.print(Text(heading))

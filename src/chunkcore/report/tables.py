@@ -146,11 +146,7 @@ def _system_columns(page: ReportPage) -> list[Column]:
     return columns
 
 
-def score_table(
-    page: ReportPage,
-    k: Depth,
-    unit: Unit,
-) -> Table:
+def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table:
     """One row per system: scores at `k`, and their cost in tokens, chunks and seconds."""
     reports = page.reports
     columns = _system_columns(page)
@@ -208,12 +204,9 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:
     title = measure.title
     if not measure.is_share:
         title += " × 100"
-    column = numbers(title, [percent(mean(report, measure)) for report in page.reports], group)
-    column = column._replace(meaning=measure.meaning)
-    if measure != page.comparison.measure:
-        return column
+    is_verdicts = measure == page.comparison.measure
     cells = []
-    for report, cell in zip(page.reports, column.cells, strict=True):
+    for report in page.reports:
         details = []
         low, high = page.comparison.intervals[report.name]
         if math.isfinite(low):
@@ -221,8 +214,10 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:
         if report.asked is not None:
             questions = len(report.query_ids)
             details.append(f"stopped after {report.asked:,} of {questions:,} questions")
-        cells.append(Cell(cell.text, tuple(details), strong=True))
-    return column._replace(cells=cells, short=title)
+        cell = Cell(percent(mean(report, measure)), tuple(details), strong=True)
+        cells.append(cell if is_verdicts else Cell(cell.text))
+    short = title if is_verdicts else ""
+    return Column(title, cells, group, meaning=measure.meaning, short=short)
 
 
 def _seconds(report: Report) -> str:
@@ -275,9 +270,8 @@ def problem_table(page: ReportPage) -> Table | None:
     if not problems:
         return None
     names = texts("Question", [problem.query_id for problem in problems])
-    return Table(
-        "Questions left out", (names, texts("Why", [problem.reason for problem in problems]))
-    )
+    reasons = texts("Why", [problem.reason for problem in problems])
+    return Table("Questions left out", (names, reasons))
 
 
 def model_tokens(cost: Cost) -> float:
@@ -294,16 +288,15 @@ def configuration_table(tuning: Tuning) -> Table:
     reports, measure = tuning.reports, tuning.measure
     chunkers = []
     for report in reports:
-        labels = []
-        if report.name == tuning.use:
-            labels.append("use")
-        if report.name == tuning.default:
-            labels.append("default")
         chosen = tuning.choices.count(report.name)
-        if chosen:
-            labels.append(f"chosen {chosen} of {len(tuning.choices)} times")
         is_used = report.name == tuning.use
-        chunkers.append(Cell(report.system.chunker, tuple(labels), strong=is_used))
+        labels = {
+            "use": is_used,
+            "default": report.name == tuning.default,
+            f"chosen {chosen} of {len(tuning.choices)} times": chosen,
+        }
+        shown = tuple(filter(labels.get, labels))
+        chunkers.append(Cell(report.system.chunker, shown, strong=is_used))
     columns = (
         texts("Chunker", chunkers),
         texts("Retriever", [report.system.retriever for report in reports]),
@@ -343,10 +336,10 @@ def warnings(page: ReportPage) -> list[str]:
         few = f"with fewer than {FEW}, intervals are often too narrow"
         sentences.append(f"Only {plural(count, 'question')} asked: {few}.")
     for report in reports:
-        sentences += (text for text in _about(report) if text not in sentences)
+        sentences += _about(report)
     for k in page.ks:
         sentences += _short_of(k, reports)
-    return [*sentences, *_left_out(page.benchmark)]
+    return list(dict.fromkeys([*sentences, *_left_out(page.benchmark)]))
 
 
 def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
@@ -354,11 +347,10 @@ def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
         return
     problems = benchmark.problems
     unread = sum(" was not read: " in problem.reason for problem in problems)
-    unplaced = len(problems) - unread
     unmarked = len(benchmark.without_evidence)
     reasons = {
         "left out because their file was not read; the report lists each": unread,
-        "left out; the report lists each, with the reason": unplaced,
+        "left out; the report lists each, with the reason": len(problems) - unread,
         "not scored because the collection marks no evidence for them": unmarked,
     }
     for reason, count in reasons.items():
@@ -370,20 +362,17 @@ def _about(report: Report) -> Iterator[str]:
     chunks = report.chunks
     if chunks is not None and chunks.truncated:
         verb = "is" if chunks.truncated == 1 else "are"
-        cut = (
-            f"{chunks.truncated:,} of {chunks.count:,} chunks {verb} longer than the embedder reads"
-        )
-        lost = f"{amount(chunks.tokens_lost)} of its tokens were cut off"
-        yield f"{report.chunker}: {cut}; {lost} and had no part in the search."
+        cut = f"{chunks.truncated:,} of {chunks.count:,} chunks {verb}"
+        lost = f"{chunks.tokens_lost:,} of its tokens were cut off"
+        yield f"{report.chunker}: {cut} longer than the embedder reads; {lost} and had no part in the search."
     if report.unanswered:
         questions = plural(len(report.unanswered), "question")
         yield f"{report.name}: {questions} not answered by this run and scored 0."
-    lost_pieces = report.located.get("unlocated", 0)
-    if lost_pieces:
-        share = f"{100 * report.unlocated_share:.1f} % of all"
-        pieces = plural(lost_pieces, "retrieved piece")
-        yield f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant."
     counts = report.located
+    if counts.get("unlocated"):
+        share = f"{100 * report.unlocated_share:.1f} % of all"
+        pieces = plural(counts["unlocated"], "retrieved piece")
+        yield f"{report.name}: {pieces} to be found in no document ({share}) and counted as irrelevant."
     total = sum(counts.values())
     matches = filter(counts.get, _BY_WORDS)
     shares = [f"{100 * counts[match] / total:.0f} % {FOUND_BY[match]}" for match in matches]
@@ -403,9 +392,9 @@ def _short_of(k: Depth, reports: Sequence[Report]) -> Iterator[str]:
     least = 0.95 * (budget_of(k) or 0)
     short = {}
     for report in reports:
-        retrieved = report.retrieved_tokens.get(k)
-        if retrieved is not None and (retrieved < least).any():
-            short[report.name] = int(np.count_nonzero(retrieved < least))
+        count = np.count_nonzero(report.retrieved_tokens.get(k, least) < least)
+        if count:
+            short[report.name] = count
     if short:
         most = f"{max(short.values()):,} of the questions"
         if len(short) > 1:
