@@ -176,20 +176,20 @@ class Race:
         measure: of the verdict.
         by: what is resampled, as in `compare`.
         seed: of the draw.
-        kept: names that are asked everything.
+        kept: the name of what is asked everything; "" for none.
     """
 
     benchmark: Benchmark
     measure: Measure
     by: By = "auto"
     seed: int = 0
-    kept: frozenset[str] = frozenset()
+    kept: str = ""
     _best: Report | None = field(default=None, init=False)
 
     def parts(self, *names: str) -> list[list[Query]]:
         """The questions that a system of these names is asked one part after another."""
         queries = list(self.benchmark.queries)
-        is_kept = not self.kept.isdisjoint(names)
+        is_kept = bool(self.kept) and self.kept in names
         if self._best is None or is_kept or len(queries) < PARTS * LEAST:
             return [queries]
         order = np.random.default_rng(self.seed).permutation(len(queries))

@@ -48,7 +48,7 @@ from chunkcore.run import Run
 from chunkcore.study.behind import PassagesBehind, Race, curve_of, recalls
 from chunkcore.study.experiment import run_experiment
 from chunkcore.study.tuning import Tuning
-from chunkcore.tokens import TokenCounter
+from chunkcore.tokens import TokenCounter, get_counter
 
 # Coverage of the 95 % interval in 2,000 samples from a system of 90 % recall (found or not): 64 % with 10 questions,
 # 86 % with 20, 95 % with 30.
@@ -115,11 +115,7 @@ class ReportPage:
         seen = {measure.unit for measure in self._scored}
         return tuple(unit for unit in get_args(Unit) if unit in seen)
 
-    def measures(
-        self,
-        k: Depth | None,
-        unit: Unit,
-    ) -> list[Measure]:
+    def measures(self, k: Depth | None, unit: Unit) -> list[Measure]:
         """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""
         ks = [] if k is None else [k]
         usual = [measure for measure in measures_at(ks, [unit]) if measure.k == k]
@@ -153,10 +149,7 @@ DEFAULT_RETRIEVERS = ("hybrid", "passages")
 WITHOUT_MODEL = ("bm25", "passages:lexical")
 
 
-def embeds(
-    chunkers: Sequence[str],
-    retrievers: Sequence[str],
-) -> bool:
+def embeds(chunkers: Sequence[str], retrievers: Sequence[str]) -> bool:
     """Whether one of these needs an embedder."""
     by_model = ["embedder" in get_chunker(spec).option_names() for spec in chunkers]
     return any(by_model) or any(get_retriever(spec).embeds for spec in retrievers)
@@ -220,18 +213,11 @@ class StudySettings:
     def measures(self) -> list[Measure]:
         """Of all depths, of the verdict and of the requirements."""
         others = [self.verdict_by, *(requirement.measure for requirement in self.required)]
-        depths = dict.fromkeys(self.depths)
-        for measure in others:
-            if measure.k is not None:
-                depths[measure.k] = None
-        return list(dict.fromkeys([*measures_at(depths), *others]))
+        depths = [*self.depths, *(measure.k for measure in others if measure.k is not None)]
+        return list(dict.fromkeys([*measures_at(dict.fromkeys(depths)), *others]))
 
-    def compare(
-        self,
-        reports: Sequence[Report],
-        measure: Measure | None = None,
-    ) -> Comparison:
-        """The reports compared by the verdict's measure, or another."""
+    def compare(self, reports: Sequence[Report]) -> Comparison:
+        """The reports compared by the verdict's measure."""
         baseline = ""
         for report in reversed(reports):
             # That of a run of yours is "", as are its chunker and retriever.
@@ -239,7 +225,7 @@ class StudySettings:
                 baseline = report.name
         return compare(
             reports,
-            measure or self.verdict_by,
+            self.verdict_by,
             baseline=baseline,
             resamples=self.resamples,
             seed=self.seed,
@@ -251,8 +237,7 @@ class StudySettings:
         """The race in which systems are stopped that are surely behind; None where all questions are asked."""
         if self.every_question or self.requirements or self.earlier is not None:
             return None
-        kept = frozenset(filter(None, [self.baseline]))
-        return Race(benchmark, self.verdict_by, self.by, self.seed, kept)
+        return Race(benchmark, self.verdict_by, self.by, self.seed, self.baseline)
 
     def check_baseline(self, names: Sequence[str]) -> None:
         """Check before long work that the baseline is one of these parts of systems or runs, or a system of theirs."""
@@ -271,12 +256,11 @@ class StudySettings:
             checks += [check_requirement(report, requirement, **drawn) for report in asked_for]
         pairs = [] if self.earlier is None else with_earlier(asked_for, self.earlier)
         for report, earlier in pairs:
+            required = [requirement.measure for requirement in self.required]
             # The verdict's measure is needed: if it was not scored before, the error says so.
-            measures = {self.verdict_by: None}
-            for requirement in self.required:
-                if requirement.measure in earlier.scores:
-                    measures[requirement.measure] = None
-            checks += [check_baseline(report, earlier, measure, **drawn) for measure in measures]
+            measures = [self.verdict_by, *filter(earlier.scores.__contains__, required)]
+            for measure in dict.fromkeys(measures):
+                checks.append(check_baseline(report, earlier, measure, **drawn))
         return checks
 
     def scored(self, run: Run, scorer: Scorer) -> Report:
@@ -333,21 +317,15 @@ def compare_systems(
     except KeyboardInterrupt:
         if not reports:
             raise
-        stopped = (
-            f"Stopped before the end; the report is of the first {len(reports):,} to be scored."
-        )
+        count = len(reports)
+        stopped = f"Stopped before the end; the report is of the first {count:,} to be scored."
     reports = [
         replace(report, cost=report.cost and report.cost.priced(settings.prices))
         for report in reports
     ]
-    return ReportPage(
-        settings.compare(reports),
-        benchmark,
-        study.facts(reports),
-        today(),
-        stopped=stopped,
-        counter=settings.counter,
-    )
+    comparison, facts = settings.compare(reports), study.facts(reports)
+    counter = settings.counter
+    return ReportPage(comparison, benchmark, facts, today(), stopped=stopped, counter=counter)
 
 
 @dataclass(frozen=True)
@@ -408,12 +386,12 @@ class _Study:
 
     def facts(self, reports: Sequence[Report]) -> dict[str, str]:
         """How the reports were made; the chunkers with all options."""
-        counter = self.settings.counter
         names = {report.system.embedder for report in reports}
+        embedders = [described(model) for model in self.models if model.name in names]
         facts = {
-            "Embedder": "; ".join(described(one) for one in self.models if one.name in names),
+            "Embedder": "; ".join(embedders),
             "Retrievers": ", ".join(self.methods),
-            "Scores count tokens of": str(getattr(counter, "name", counter)),
+            "Scores count tokens of": get_counter(self.settings.counter).name,
         }
         specs = {name: chunker.spec for name, chunker in self.chunkers.items()}
         return {name: value for name, value in facts.items() if value} | specs
@@ -446,8 +424,7 @@ def described(model: Embedder) -> str:
 
 
 def build_chunkers(
-    specs: Sequence[str],
-    prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker,
+    specs: Sequence[str], prepare: Callable[[Chunker], Chunker] = lambda chunker: chunker
 ) -> dict[str, Chunker]:
     """The chunkers by their specs. A name has the chunker's size even if it is the default.
 
@@ -457,24 +434,21 @@ def build_chunkers(
     ['recursive:size=200']
     """
     built: dict[str, Chunker] = {}
-    plain: list[tuple[Chunker, bool]] = []
+    plain: dict[tuple[Chunker, bool], str] = {}
     for spec in map(str.strip, specs):
-        chunker, options = get_chunker(spec), split_spec(spec)[1]
+        chunker: Any = get_chunker(spec)
+        _, options = split_spec(spec)
         has_model = "embedder" in options  # the default model by its name is not the run's
-        key = (chunker, has_model)
-        if key in plain:
-            other = list(built)[plain.index(key)]
-            raise OptionError(
-                f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once"
-            )
-        plain.append(key)
-        name = spec
-        size = getattr(chunker, "size", None)
+        name, size = spec, getattr(chunker, "size", None)
         if "size" not in options and type(size) is int:
             name += "," if options else ":"
             name += f"size={size}"
+        other = plain.setdefault((chunker, has_model), name)
+        if other in built:
+            raise OptionError(
+                f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once"
+            )
         if has_model:
-            changed: Any = chunker
-            chunker = replace(changed, embedder=cached_embedder(changed.embedder))
+            chunker = replace(chunker, embedder=cached_embedder(chunker.embedder))
         built[name] = prepare(chunker)
     return built
