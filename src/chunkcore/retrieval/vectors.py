@@ -73,7 +73,7 @@ class LazyRows(ABC):
         dtype: np.dtype[np.floating] | None = None,
         copy: bool | None = None,
     ) -> Floats:
-        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+        return np.asarray(self[:], dtype)
 
 
 Rows: TypeAlias = Floats | LazyRows  # a matrix of floats that is read in slices of rows
@@ -332,10 +332,6 @@ class TextVectors:
             vectors.hold(joined, matrix[np.argsort(chunks, kind="stable")], kind)
         return vectors
 
-    def _rows(self, corpus: ChunkedCorpus, kind: RowsKind) -> tuple[Rows, Numbers]:
-        """The vectors of a kind, and the chunk of each."""
-        return self.late(corpus) if kind == "late" else (self.texts(corpus), corpus.owners)
-
     def norms(self, corpus: ChunkedCorpus) -> Rows | None:
         """What `Passages` measured on the vectors of a corpus, or of its whole, a row a chunk; None: nothing yet."""
         if corpus.parent is None:
@@ -354,7 +350,7 @@ class TextVectors:
 
         Source: Nguyen et al. (2025), section 3.1. Raises `ModelError`: the model failed twice.
         """
-        vectors, owners = self.texts(corpus), corpus.owners
+        vectors, owners = self._rows(corpus, "texts")
         firsts = np.flatnonzero(np.diff(owners, prepend=-1))
         if len(firsts) == len(owners):
             return vectors, owners
@@ -368,29 +364,27 @@ class TextVectors:
         order = np.argsort(chunk_of_row, kind="stable")
         return rows[order], chunk_of_row[order]
 
-    def texts(self, corpus: ChunkedCorpus) -> Rows:
-        """One row for each of the corpus's `embedded_texts`; those of a selection are read from the whole's.
-
-        Raises `ModelError`: the model failed twice.
-        """
-        if corpus.parent is not None:
-            inside = np.flatnonzero(np.isin(corpus.parent.owners, corpus.places))
-            return select_rows(self.texts(corpus.parent), inside)
-        if "texts" not in self.held(corpus):
-            self._embed_corpora(self._corpora_with(corpus))
-        return self.held(corpus)["texts"]
-
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row per chunk, the mean of its tokens' vectors in its document; and 0, 1, 2, ...
 
         Raises as `LateEmbedder.embed_chunks`; and `OptionError`: the model gives no contextual token vectors.
         """
-        numbers = np.arange(len(corpus), dtype=np.int64)
+        return self._rows(corpus, "late")
+
+    def _rows(self, corpus: ChunkedCorpus, kind: RowsKind) -> tuple[Rows, Numbers]:
+        """One row for each of the corpus's `embedded_texts`, or for each of its chunks; and the chunk of each. Those of
+        a selection are read from the whole's. Raises `ModelError`: the model failed twice.
+        """
+        is_late = kind == "late"
+        owners = np.arange(len(corpus), dtype=np.int64) if is_late else corpus.owners
         if corpus.parent is not None:
-            return select_rows(self.late(corpus.parent)[0], corpus.places), numbers
-        if "late" not in self.held(corpus):
-            self._embed_late(self._corpora_with(corpus))
-        return self.held(corpus)["late"], numbers
+            rows, others = self._rows(corpus.parent, kind)
+            return select_rows(rows, np.flatnonzero(np.isin(others, corpus.places))), owners
+        if kind not in self.held(corpus):
+            is_together = any(other is corpus for other in self._corpora)
+            embed = self._embed_late if is_late else self._embed_texts
+            embed(self._corpora if is_together else [corpus])
+        return self.held(corpus)[kind], owners
 
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row per query; those of the last call are kept. Raises `ModelError`: the model failed twice."""
@@ -420,12 +414,7 @@ class TextVectors:
             pass  # a `CachedEmbedder` has them now
         self._ahead = len(unique)
 
-    def _corpora_with(self, corpus: ChunkedCorpus) -> Sequence[ChunkedCorpus]:
-        """The corpora that are embedded together with this one."""
-        is_together = any(other is corpus for other in self._corpora)
-        return self._corpora if is_together else [corpus]
-
-    def _embed_corpora(self, corpora: Sequence[ChunkedCorpus]) -> None:
+    def _embed_texts(self, corpora: Sequence[ChunkedCorpus]) -> None:
         texts, places = distinct_texts([corpus.embedded_texts for corpus in corpora])
         order = np.arange(len(texts))
         if len(corpora) > 1:
@@ -492,11 +481,16 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
     (['a', 'b', 'c'], [[0, 1], [2, 1, 0]])
     """
     keys = np.concatenate([text_keys([]), *map(text_keys, sequences)])
-    bases = np.cumsum([0, *map(len, sequences)])
+    begins = np.cumsum([0, *map(len, sequences)])
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    texts = LazySequence(partial(_text_at, sequences, bases), first[order].tolist())
-    return texts, np.split(np.argsort(order)[which], bases[1:-1])
+
+    def text(number: int) -> str:
+        owner = int(np.searchsorted(begins, number, side="right")) - 1
+        return sequences[owner][number - int(begins[owner])]
+
+    texts = LazySequence(text, first[order].tolist())
+    return texts, np.split(np.argsort(order)[which], begins[1:-1])
 
 
 def _mixed(lengths: Numbers) -> Numbers:
@@ -508,9 +502,3 @@ def _mixed(lengths: Numbers) -> Numbers:
     groups = [order[start : start + half] for start in range(0, len(order), half)]
     turns = chain.from_iterable(zip(groups, reversed(groups), strict=True))
     return np.concatenate([order[:0], *islice(turns, len(groups))])
-
-
-def _text_at(sequences: Sequence[Sequence[str]], begins: Numbers, number: int) -> str:
-    """The text of this number among those of all sequences. No lambda: an index is pickled with it."""
-    owner = int(np.searchsorted(begins, number, side="right")) - 1
-    return sequences[owner][int(number - begins[owner])]
