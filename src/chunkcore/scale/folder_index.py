@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 import regex
@@ -127,7 +127,7 @@ class FolderIndex:
 
     def document(self, document_id: str) -> Document:
         """A document of the index. Raises `DataError`: there is none of this id."""
-        document = self.index.corpus.document(document_id)
+        document = self.index.corpus.sources.get(document_id)
         if document is None:
             raise DataError(f"the index has no document {document_id!r}")
         return document
@@ -239,34 +239,34 @@ def index_files(
         "follow_links": follow_links,
         "html": html_setting(),
     }
-    before = _earlier(folder, embedder, settings)
+    before, notes = _earlier(folder, embedder, settings)
     kept: set[str] = set()
     unread: dict[str, str] = {}
-    if before is not None and not reread:
-        kept, unread = _as_before(docs, before, stamps)
+    if not reread:
+        kept, unread = _as_before(docs, notes, stamps)
     documents = []
-    unchanged = kept | unread.keys()
-    if stamps.keys() - unchanged or closed or not kept:
-        documents = _documents(docs, unchanged, unread, follow_links=follow_links)
+    if stamps.keys() - kept - unread.keys() or closed or not kept:
+        documents = _documents(docs, kept, unread, follow_links=follow_links)
     if before is None:
         index = get_retriever(retriever).index(chunk_corpus(documents, chunker), embedder)
     else:
-        index = _updated(before.content, documents, kept, chunker, by_file=_by_file(docs))
+        index = _updated(before, documents, kept, chunker, by_file=_by_file(docs))
     opened = FolderIndex(
         index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
     )
-    if folder is None:
-        return opened
-    notes = {"root": str(docs.absolute()), "settings": settings}
-    return _saved(opened, folder, before, stamps, notes)
+    reasons = {name: reason for name, reason in unread.items() if name in stamps}
+    origin = {"root": str(docs.absolute()), "stamps": stamps, "unread": reasons}
+    return _saved(opened, before, notes, {**origin, "settings": settings})
 
 
 def _as_before(
-    docs: Path, before: _Earlier, stamps: Mapping[str, Stamp]
+    docs: Path, notes: Mapping[str, Any], stamps: Mapping[str, Stamp]
 ) -> tuple[set[str], dict[str, str]]:
     """The files that were read and are as they were; and those that could not be read, with the reasons."""
-    unchanged = {name for name, stamp in stamps.items() if before.stamps.get(name) == stamp}
-    unread = {name: str(reason) for name, reason in before.unread.items() if name in unchanged}
+    if not notes:
+        return set(), {}
+    unchanged = {name for name, stamp in stamps.items() if notes["stamps"].get(name) == stamp}
+    unread = {name: str(reason) for name, reason in notes["unread"].items() if name in unchanged}
     for name, reason in unread.items():
         warn_user(f"left out of {docs}: {name}: {reason}")
     return unchanged - unread.keys(), unread
@@ -294,7 +294,7 @@ def _stamps(
 
 def _documents(
     docs: Path,
-    unchanged: Set[str],
+    kept: Set[str],
     unread: dict[str, str],
     *,
     follow_links: bool,
@@ -302,10 +302,9 @@ def _documents(
     """The documents of the files that are not as they were; what could not be read goes into `unread`."""
     if not _by_file(docs):
         return load_documents(docs, unread=unread)
-    leave_out = [docs / name for name in unchanged]
-    has_others = unchanged != unread.keys()
+    leave_out = [docs / name for name in kept | unread.keys()]
     return folder_documents(
-        docs, leave_out, unread, follow_links=follow_links, may_be_none=has_others
+        docs, leave_out, unread, follow_links=follow_links, may_be_none=bool(kept)
     )
 
 
@@ -313,56 +312,44 @@ def _updated(
     index: Index, documents: list[Document], kept: set[str], chunker: str, *, by_file: bool
 ) -> Index:
     """The index of the `kept` files' documents and of the documents that were read."""
-    names = {document.id for document in documents}
-    if by_file:
-        names |= kept
-    gone = [document.id for document in index.corpus.documents if document.id not in names]
+    names = kept.union(document.id for document in documents)
+    gone = [name for name in index.corpus.sources if name not in names]
     if not (by_file or documents):
         gone = []
     return index.update(documents, without=gone, chunker=chunker)
 
 
-class _Earlier(NamedTuple):
-    """A saved index, the stamps of its files, and the reasons of those that were not read."""
-
-    content: Index
-    stamps: Mapping[str, Stamp]
-    unread: Mapping[str, str]
-
-
 def _earlier(
     folder: Path | None, embedder: Embedder | None, settings: Mapping[str, object]
-) -> _Earlier | None:
-    """The index in the folder, if it is whole and of these settings."""
-    if folder is None or not (folder / MANIFEST).exists():
-        return None
-    try:
-        notes = read_manifest(folder)["notes"]
-        index = load_index(folder, embedder=embedder)
-    except DataError as error:
-        warn_user(f"{error.args[0].partition(';')[0]}; it is made anew")
-        return None
-    stamps, unread = notes.get("stamps"), notes.get("unread")
-    is_ours = isinstance(stamps, dict) and isinstance(unread, dict)
-    if not is_ours or notes.get("settings") != settings:
-        return None
-    return _Earlier(index, stamps, unread)
+) -> tuple[Index | None, Mapping[str, Any]]:
+    """The index in the folder and its notes, if it is whole and of these settings."""
+    if folder is not None and (folder / MANIFEST).exists():
+        try:
+            notes = read_manifest(folder)["notes"]
+            index = load_index(folder, embedder=embedder)
+        except DataError as error:
+            warn_user(f"{error.args[0].partition(';')[0]}; it is made anew")
+            return None, {}
+        is_ours = all(isinstance(notes.get(name), dict) for name in ("stamps", "unread"))
+        if is_ours and notes.get("settings") == settings:
+            return index, notes
+    return None, {}
 
 
 def _saved(
     opened: FolderIndex,
-    folder: Path,
-    before: _Earlier | None,
-    stamps: Mapping[str, Stamp],
+    before: Index | None,
+    old_notes: Mapping[str, object],
     notes: Mapping[str, object],
 ) -> FolderIndex:
-    """The index, saved in the folder unless that has it already."""
-    index = opened.index
-    unread = {name: reason for name, reason in opened.unread.items() if name in stamps}
-    if (index, stamps, unread) != before:
+    """The index, saved in its folder unless that has it already."""
+    index, folder = opened.index, opened.folder
+    if folder is None:
+        return opened
+    if index is not before or notes != old_notes:
         index.base = None  # it is of the files as they are, whoever saved meanwhile
         try:
-            index.save(folder, notes={**notes, "stamps": stamps, "unread": unread})
+            index.save(folder, notes=notes)
         except OSError as error:
             raise NotSavedError(folder, error, opened) from error
     return replace(opened, stamp=manifest_stamp(folder))
