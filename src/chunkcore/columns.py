@@ -127,6 +127,17 @@ def release(array: NDArray[Any]) -> None:
         base.madvise(mmap.MADV_DONTNEED)
 
 
+def places_of(numbers: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The place of each of `size` numbers among some of them; -1 for one that is not there.
+
+    >>> places_of(np.array([2, 0]), 4).tolist()
+    [1, -1, 0, -1]
+    """
+    places = np.full(size, -1, np.int64)
+    places[numbers] = np.arange(len(numbers))
+    return places
+
+
 def text_keys(texts: Iterable[str]) -> Keys:
     """`text_key` of each text, shape (texts,)."""
     return np.fromiter(map(text_key, texts), "S20")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.chunkers.base import Chunker, get_chunker
-from chunkcore.columns import LazyItems, LazySequence
+from chunkcore.columns import LazyItems, LazySequence, places_of
 from chunkcore.errors import DataError, echo
 from chunkcore.options import suggesting
 from chunkcore.plain import Frame
@@ -96,14 +96,13 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         documents: Sequence[Document],
         columns: Numbers,
         *,
-        special: Mapping[int, Chunk] | None = None,
-        fingerprint: str | None = None,
-        chunker: Chunker | Callable[[], Chunker] | None = None,
+        special: dict[int, Chunk],
+        fingerprint: str | None,
+        chunker: Chunker | Callable[[], Chunker] | None,
     ) -> ChunkedCorpus:
         """Chunks without `Chunk` objects, such as a saved index has."""
         corpus = cls((), documents, chunker=chunker)
-        corpus.columns, corpus.fingerprint = columns, fingerprint
-        corpus.special.update(special or {})
+        corpus.columns, corpus.special, corpus.fingerprint = columns, special, fingerprint
         return corpus
 
     @classmethod
@@ -118,12 +117,12 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         size = len(corpus.documents)
         instead = np.array([corpus.number_of.get(name, size) for name in added.number_of], np.int64)
         documents = _merged(kept, np.append(np.arange(size), instead))
-        number_of = _places(documents, size + len(instead))
+        number_of = places_of(documents, size + len(instead))
         columns = np.concatenate((corpus.columns, added.columns), axis=1)
         columns[0, len(corpus) :] += size
         begins = np.maximum.accumulate(corpus.columns[0])  # ascending, however chunks are ordered
         chunks = _merged(kept[corpus.columns[0]], np.append(begins, instead[added.columns[0]]))
-        places = _places(chunks, columns.shape[1])
+        places = places_of(chunks, columns.shape[1])
         columns[0] = number_of[columns[0]]
         both = [*corpus.documents, *added.documents]
         first = corpus
@@ -162,7 +161,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         part = ChunkedCorpus.of_columns(
             self.documents,
             self.columns[:, chunks],
-            special=_moved(self.special, _places(chunks, len(self))),
+            special=_moved(self.special, places_of(chunks, len(self))),
             fingerprint=self.fingerprint,
             chunker=self._chunker,
         )
@@ -195,10 +194,6 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         number, _, start, end, _ = self.columns[:, place].tolist()
         text: str = self.documents[number].text[start:end]
         return text
-
-    def document(self, document_id: str) -> Document | None:
-        """The document of this id; None if there is none."""
-        return self.sources.get(document_id)
 
     @cached_property
     def sources(self) -> dict[str, Document]:
@@ -321,13 +316,6 @@ def _merged(kept: Flags, keys: Numbers) -> Numbers:
     is_kept = np.append(kept, np.ones(len(keys) - len(kept), bool))
     order = np.argsort(keys, kind="stable")
     return np.asarray(order[is_kept[order]])
-
-
-def _places(numbers: Numbers, size: int) -> Numbers:
-    """The place of each of so many numbers among some of them, -1 for one that is not there."""
-    places = np.full(size, -1, np.int64)
-    places[numbers] = np.arange(len(numbers))
-    return places
 
 
 def _moved(special: Mapping[int, Chunk], places: Numbers) -> dict[int, Chunk]:

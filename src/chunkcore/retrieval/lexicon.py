@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import UNREAD, hidden_ranges
-from chunkcore.columns import Keys, text_keys
+from chunkcore.columns import Keys, places_of, text_keys
 from chunkcore.errors import OptionError
 from chunkcore.plain import text_key
 from chunkcore.reading.visible import has_markup
@@ -66,7 +66,11 @@ _MARKS_IN_WORD = re.compile(
     rf"{_IN_WORD.pattern}|(?<=[^\W\d_])\*{{1,3}}(?=[^\W\d_])", re.DOTALL | re.IGNORECASE
 )
 _WORD_JOINER = "\u2060"
-_NAVIGATION = re.compile(r"<nav\b[^<>]*>|</nav\s*>", re.IGNORECASE)
+_END_OF_NAVIGATION = re.compile(r"</nav\s*>", re.IGNORECASE)
+# From its first tag to the first that closes one.
+_NAVIGATION = re.compile(
+    rf"<nav\b[^<>]*>.*?{_END_OF_NAVIGATION.pattern}", re.DOTALL | re.IGNORECASE
+)
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _FIRST = regex.compile(r"first([1-9]\d?)")
 # "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
@@ -155,7 +159,11 @@ def without_tags(document: Document, fill: str = " ") -> str:
         place = stop
     text = "".join([*pieces, document.text[place:]])
     text = UNREAD.sub(blank, _IN_WORD.sub(_joined, text))
-    text = _TAG.sub(blank, _without_navigations(text, fill))
+    closed = 0  # up to here every navigation is closed
+    for tag in _END_OF_NAVIGATION.finditer(text):
+        closed = tag.end()
+    text = _NAVIGATION.sub(blank, text[:closed]) + text[closed:]
+    text = _TAG.sub(blank, text)
 
     def meant(entity: re.Match[str]) -> str:
         meaning = html.unescape(entity[0])
@@ -197,20 +205,6 @@ def end_of_sign(document: Document, place: int) -> int:
     """
     entity = _ENTITY.match(document.text, place) if has_markup(document) else None
     return entity.end() if entity else place + 1
-
-
-def _without_navigations(text: str, fill: str) -> str:
-    """Each navigation blank, from its first tag to the first that closes one; one that is never closed is kept."""
-    pieces: list[str] = []
-    kept, begin = 0, -1
-    for tag in _NAVIGATION.finditer(text):
-        if tag[0][1] != "/":
-            if begin < 0:
-                begin = tag.start()
-        elif begin >= 0:
-            pieces += text[kept:begin], " ", fill * (tag.end() - begin - 1)
-            kept, begin = tag.end(), -1
-    return "".join(pieces) + text[kept:]
 
 
 def word_keys(
@@ -366,18 +360,16 @@ class Postings:
         """The postings of these texts, numbered from 0 in this order; the arrays are shared. For `of_word` only."""
         if np.array_equal(numbers, np.arange(len(self.lengths))):
             return self
-        places = np.full(len(self.lengths), -1, np.int64)
-        places[numbers] = np.arange(len(numbers))
+        places = places_of(numbers, len(self.lengths))
         if self.places is not None:
-            places = np.where(self.places >= 0, places[self.places], -1)
+            places = np.append(places, -1)[self.places]
         return replace(self, lengths=self.lengths[numbers], places=places)
 
     def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""
         name = np.array(text_key(key), self.keys.dtype)
-        number = int(np.searchsorted(self.keys, name))
-        is_known = number < len(self.keys) and self.keys[number] == name
-        rows = slice(*self.begins[number : number + 2]) if is_known else slice(0)
+        first, end = (np.searchsorted(self.keys, name, side) for side in ("left", "right"))
+        rows = slice(self.begins[first], self.begins[end])
         texts, counts = self.texts[rows].astype(np.int64), self.counts[rows]
         if self.places is None:
             return texts, counts
