@@ -23,11 +23,6 @@ from typing import Any, BinaryIO
 from chunkcore.errors import DataError, NotWrittenError, echo
 from chunkcore.plain import digest
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 _PDF = b"%PDF-"  # the one common binary format that can be without NULs
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 # Bytes of a JSON file, which is read whole and takes several times as much memory.
@@ -51,13 +46,13 @@ class UnreadError(NoTextError):
 
 
 @cache
-def _system_devices() -> frozenset[int]:
+def _system_devices() -> set[int]:
     """The file systems of /proc, /sys and /dev: their files are the machine's state, some without end."""
-    devices = set()
-    for place in ("/proc", "/sys", "/dev"):
-        with suppress(OSError):
-            devices.add(os.stat(place).st_dev)  # noqa: PTH116
-    return frozenset(devices - {os.stat(os.path.abspath(os.sep)).st_dev})  # noqa: PTH100, PTH116
+    return {
+        os.stat(place).st_dev  # noqa: PTH116
+        for place in ("/proc", "/sys", "/dev")
+        if os.path.ismount(place)
+    }
 
 
 def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) -> BinaryIO:
@@ -69,7 +64,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
         OSError: it cannot be opened.
     """
     if inside is not None and os.path.islink(path):  # noqa: PTH114  # Path's is slower, and there may be millions
-        link, path = path, Path(os.path.realpath(path))
+        link, path = path, true_path(path)
         if not path.is_relative_to(os.path.realpath(inside)):
             raise UnreadError(link, _OUTSIDE)
     is_pipe = pipes and path.is_fifo()
@@ -92,7 +87,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     raise DataError(f"{path} is a {kind}: {_REGULAR}")
 
 
-_WAITING = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+_WAITING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _NOT_WAITING = getattr(os, "O_NONBLOCK", 0)
 _OUTSIDE = "is a link out of the folder: copy the file in, or allow links (--follow-links, follow_links=True)"
 _REGULAR = "expected a file or a folder, or - for standard input"
@@ -279,7 +274,7 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     path = Path()
     try:
         for path, parts in contents.items():
-            target = Path(os.path.realpath(path))
+            target = true_path(path)
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(path))  # noqa: TRY301
             # Not of the resolved path: /dev/stdout may lead to a pipe, whose resolved path does not exist.
@@ -325,18 +320,8 @@ LOCK = ".chunkcore.lock"
 
 
 def true_path(path: Path) -> Path:
-    """Where a file lies, or will lie: one path for all symbolic links that lead to it, and for all spellings of its
-    name, where the file system takes capitals or composed letters for others.
-    """
-    place = Path(os.path.realpath(path))
-    with suppress(OSError):  # a folder that may not be listed
-        if place.exists() and place.name not in os.listdir(place.parent):  # noqa: PTH208
-            state = place.stat()
-            spellings = place.parent.iterdir()
-            return next(
-                (name for name in spellings if os.path.samestat(name.lstat(), state)), place
-            )
-    return place
+    """Where a file lies, or will lie: one path for all symbolic links that lead to it."""
+    return Path(os.path.realpath(path))
 
 
 def write_checked(contents: Mapping[Path, bytes]) -> None:
@@ -367,8 +352,10 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
 
 
 @contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
+def locked_folder(folder: Path, name: str = LOCK) -> Iterator[None]:
     """Within the block no other thread or process is in such a block for the same folder. Blocks may be nested.
+
+    `name` is of the file that is locked.
 
     Raises `NotWrittenError`: the folder cannot be written; another `OSError`: it is a file.
     """
@@ -376,7 +363,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder.resolve() / LOCK, is_singleton=True)
+        lock = FileLock(folder.resolve() / name, is_singleton=True)
         lock.acquire()
     except OSError as error:
         raise NotWrittenError.of(folder, error) from error
@@ -454,13 +441,6 @@ def sync_folder(folder: Path) -> None:
                 raise
         finally:
             os.close(descriptor)
-
-
-def wait_for_lock(file: BinaryIO) -> None:
-    """Lock a file, which closing unlocks, as soon as no other process has it. Windows' writers do not wait."""
-    if fcntl is not None:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def utf8_line(row: Mapping[str, Any]) -> bytes:

@@ -19,6 +19,7 @@ from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
 from chunkcore.models.base import Embedder
 from chunkcore.models.endpoint import check_stays_here
+from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import (
     check_number,
     check_option_names,
@@ -180,11 +181,11 @@ class Index(ABC):
 
         Raises `OptionError`: not a filter.
         """
-        allowed = np.flatnonzero(allowed_documents(where, self.corpus.documents))
+        allowed = allowed_documents(where, self.corpus.documents)
         key = allowed.tobytes()
         part = self._parts.get(key)
         if part is None:
-            chunks = np.flatnonzero(np.isin(self.corpus.document_numbers, allowed))
+            chunks = np.flatnonzero(allowed[self.corpus.document_numbers])
             part = self.method.index(self.corpus.selected(chunks), self.vectors)
             part.enough = self.enough
             if len(self._parts) >= _PARTS:
@@ -247,7 +248,7 @@ class Index(ABC):
         """
         self._check_whole()
         before, vectors = self.corpus, self.vectors
-        changed, gone = _changes(before.documents, documents, without)
+        changed, gone = _changes(before.sources, documents, without)
         if changed and chunker is None and self.is_loaded and before.chunker is not None:
             check_stays_here(before.chunker.spec, "give update the chunker=")
         added = _cut(changed, before.chunker, chunker)
@@ -286,18 +287,16 @@ class Index(ABC):
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens, by `sizes`, or none are left."""
         if max_tokens is None:
             return self.rank(queries, k or max(len(self.corpus), 1))
-        k = k or FIRST_DEPTH
         largest = np.cumsum(np.sort(sizes)[::-1])
-        while k < len(self.corpus) and largest[k - 1] < max_tokens:
-            k *= 2  # so many chunks never hold the tokens
-        hits = self.rank(queries, k)
-        while k < len(self.corpus):
-            tokens = np.where(hits.indices >= 0, sizes[hits.indices], 0).sum(axis=1)
-            if not ((hits.counts >= k) & (tokens < max_tokens)).any():
-                break
-            k *= 2
+        least = int(np.searchsorted(largest, max_tokens)) + 1  # fewer never hold the tokens
+        k = max(k or FIRST_DEPTH, least)
+        while True:
             hits = self.rank(queries, k)
-        return hits
+            tokens = np.where(hits.indices >= 0, sizes[hits.indices], 0).sum(axis=1)
+            is_short = (hits.counts >= k) & (tokens < max_tokens)
+            if k >= len(self.corpus) or not is_short.any():
+                return hits
+            k *= 2
 
     def answers(
         self,
@@ -413,7 +412,7 @@ def _listed(queries: Iterable[str]) -> list[str]:
 
 
 def _changes(
-    held: Sequence[Document],
+    held: Mapping[str, Document],
     documents: Iterable[Document],
     without: Iterable[str],
 ) -> tuple[list[Document], set[str]]:
@@ -421,16 +420,15 @@ def _changes(
 
     An id whose letters are composed otherwise is that of the held document.
     """
-    by_id = {document.id: document for document in held}
-    composed = {normalize("NFC", name): name for name in by_id}
+    composed = {normalize("NFC", name): name for name in held}
 
     def known(name: str) -> str:
-        return name if name in by_id else composed.get(normalize("NFC", str(name)), name)
+        return name if name in held else composed.get(normalize("NFC", str(name)), name)
 
     if isinstance(without, str):
         without = [without]
     gone = set(map(known, without))
-    unknown = sorted(gone - by_id.keys())
+    unknown = sorted(gone - held.keys())
     if unknown:
         raise DataError(f"the index has no document {unknown[0]!r}: nothing was deleted")
     items = list(documents)
@@ -445,7 +443,7 @@ def _changes(
         if name != item.id and name not in gone:
             item = replace(item, id=name)
         # Marks are compared as a saved index gives them back: lists for tuples.
-        before = by_id.get(item.id)
+        before = held.get(item.id)
         is_same = before and (before.text, before.metadata) == (item.text, item.metadata)
         if not before or not is_same or comparable(before.marks) != comparable(item.marks):
             changed.append(item)
@@ -536,6 +534,8 @@ class RetrievalMethod(ABC):
 
     def check(self, embedder: Embedder) -> None:
         """Call before expensive work. Raises `OptionError` or `MissingExtraError`: a model or a package is missing."""
+        for method in self.inner:
+            method.check(embedder)
 
     def check_chunks(self, corpus: ChunkedCorpus) -> None:
         """Call before chunks are embedded. Raises `DataError`: they cannot be indexed."""
@@ -554,10 +554,8 @@ class RetrievalMethod(ABC):
                 f"a retriever indexes chunks, got {type(corpus).__name__}: write "
                 f'get_retriever({self.name!r}).index(chunk_corpus(documents, "sentence:size=50"))'
             )
-        if vectors is None and self.embeds:
-            vectors = TextVectors()
-        elif vectors is not None and not isinstance(vectors, TextVectors):
-            vectors = TextVectors(vectors)
+        if not isinstance(vectors, TextVectors):
+            vectors = TextVectors(DEFAULT_MODEL if vectors is None else vectors)
         index = self.build(corpus, vectors)
         index.method = self
         if self.embeds:
@@ -568,9 +566,9 @@ class RetrievalMethod(ABC):
     def build(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None = None,
+        vectors: TextVectors,
     ) -> Index:
-        """Make the index that `index` returns; `vectors` is given where the method embeds."""
+        """Make the index that `index` returns."""
 
     def retrieve(
         self,
@@ -600,14 +598,14 @@ class RetrievalMethod(ABC):
         return cls(**options)
 
     @property
-    def embeds(self) -> bool:
-        """Whether the method uses vectors, so that results depend on the embedder."""
-        return True
+    def inner(self) -> tuple[RetrievalMethod, ...]:
+        """The methods whose hits this one ranks anew."""
+        return ()
 
     @property
-    def reads_documents(self) -> bool:
-        """Whether the embedder reads whole documents at each indexing, as their token vectors are not cached."""
-        return False
+    def embeds(self) -> bool:
+        """Whether the method uses vectors, so that results depend on the embedder."""
+        return not self.inner or any(method.embeds for method in self.inner)
 
     @property
     def name(self) -> str:

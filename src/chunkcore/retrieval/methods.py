@@ -53,11 +53,9 @@ class Dense(RetrievalMethod):
     def build(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None = None,
+        vectors: TextVectors,
     ) -> Index:
-        assert vectors is not None
-        rows, owners = vectors.chunks(corpus, cluster_only=self.cluster_only)
-        return VectorIndex(corpus, rows, owners)
+        return VectorIndex(corpus, *vectors.chunks(corpus, cluster_only=self.cluster_only))
 
 
 @retrievers.register("late")
@@ -68,17 +66,14 @@ class Late(RetrievalMethod):
     Segments are ignored. Cost: the model reads each document once; about twice its tokens if it is over the limit.
     """
 
-    reads_documents = True
-
     def check(self, embedder: Embedder) -> None:
         get_token_embedder(embedder)
 
     def build(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None = None,
+        vectors: TextVectors,
     ) -> Index:
-        assert vectors is not None
         return VectorIndex(corpus, *vectors.late(corpus))
 
 
@@ -145,7 +140,7 @@ class BM25(RetrievalMethod):
     def build(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None = None,
+        vectors: TextVectors,
     ) -> Index:
         return WordIndex(corpus, self)
 
@@ -171,8 +166,7 @@ class WordIndex(Index):
                 chunks, counts = self._postings.of_word(key)
                 weight = repeats * np.log1p(odds_against(len(chunks), len(scores)))
                 scores[chunks] += weight * counts / (counts + self._norms[chunks])
-            hits = np.flatnonzero(scores > 0)
-            best = hits[best_of(scores[hits], k)]
+            best = best_of(np.where(scores > 0, scores, -np.inf), k)
             rows.append((best, scores[best]))
         return Hits.of(rows)
 
@@ -232,36 +226,26 @@ class Hybrid(RetrievalMethod):
         parts: Sequence[str],
         options: Mapping[str, Any],
     ) -> RetrievalMethod:
-        methods = {"methods": tuple(get_retriever(part) for part in parts)} if parts else {}
-        return super().read((), {**options, **methods})
+        if parts:
+            options = {**options, "methods": tuple(map(get_retriever, parts))}
+        return super().read((), options)
 
     @property
     def name(self) -> str:
-        names = [] if self.methods == Hybrid.methods else [method.name for method in self.methods]
+        changed = self.changed_options()
+        names = changed.pop("methods", [])
         parts = [json.dumps(name) if _SEPARATES.search(name) else name for name in names]
-        parts += [
-            f"{option}={value}"
-            for option, value in self.changed_options().items()
-            if option != "methods"
-        ]
+        parts += [f"{option}={value}" for option, value in changed.items()]
         return f"hybrid:{','.join(parts)}" if parts else "hybrid"
 
     @property
-    def embeds(self) -> bool:
-        return any(method.embeds for method in self.methods)
-
-    @property
-    def reads_documents(self) -> bool:
-        return any(method.reads_documents for method in self.methods)
-
-    def check(self, embedder: Embedder) -> None:
-        for method in self.methods:
-            method.check(embedder)
+    def inner(self) -> tuple[RetrievalMethod, ...]:
+        return self.methods
 
     def build(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None = None,
+        vectors: TextVectors,
     ) -> Index:
         return _Fused(corpus, *[method.index(corpus, vectors) for method in self.methods])
 

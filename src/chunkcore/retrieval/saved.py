@@ -15,9 +15,9 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import cache, partial
 from pathlib import Path
 from tokenize import TokenError
@@ -28,17 +28,16 @@ from numpy.typing import NDArray
 
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.columns import BLOCK
-from chunkcore.errors import ChunkcoreError, DataError, NotWrittenError, OptionError, echo
-from chunkcore.files import check_no_link, installed_version, open_file, wait_for_lock, write_parts
+from chunkcore.errors import ChunkcoreError, DataError, echo
+from chunkcore.files import check_no_link, installed_version, locked_folder, open_file, write_parts
 from chunkcore.models.base import Embedder
 from chunkcore.models.endpoint import check_stays_here
-from chunkcore.options import check_number
 from chunkcore.plain import plain
 from chunkcore.reading.visible import with_right_places
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
 from chunkcore.retrieval.vectors import LazyRows, Rows, RowsKind, TextVectors
-from chunkcore.spans import Floats, Numbers
+from chunkcore.spans import Numbers
 from chunkcore.text import Chunk, Document, Mark, Span
 
 FORMAT = 1
@@ -46,7 +45,8 @@ MANIFEST = "manifest.json"
 _LOCK = ".lock"
 SavedPlace = tuple[Path, str]  # the folder of a saved index, and the name of its data there
 _ROWS: dict[RowsKind, str] = {"texts": "vectors.npy", "late": "late.npy", "norms": "norms.npy"}
-_POSTINGS = ("keys", "begins", "texts", "counts", "lengths")
+# The arrays of postings, and the kinds of their items.
+_POSTINGS = {"keys": "S", "begins": "i", "texts": "i", "counts": "iu", "lengths": "i"}
 _LONGEST_SPEC = 1000
 _DATA = re.compile("data-[0-9a-f]{16}")
 _KEYS = re.compile(r"words-(\w+)-keys\.npy")
@@ -116,25 +116,13 @@ class Enough:
     presences: tuple[float, ...] = ()
     index: IndexFacts = IndexFacts()
 
-    def __post_init__(self) -> None:
-        check_number("miss", self.miss, 0, 1, whole=False)
-        check_number("refuse", self.refuse, 0, 1, whole=False)
-        thresholds = self.level, self.least
-        if not all(isinstance(value, int | float) for value in thresholds):
-            raise OptionError(f"level and least are numbers, got {echo(thresholds)}")
-
     @classmethod
-    def read(cls, values: object) -> Enough | None:
-        """What a manifest has; None if it has none. Raises `DataError`: it is damaged."""
-        if values is None:
-            return None
-        try:
-            read = cls(**values)  # type: ignore[arg-type]
-            facts: Any = read.index
-            index = IndexFacts(**{**facts, "documents": tuple(facts["documents"])})
-            return replace(read, presences=tuple(read.presences), index=index)
-        except (TypeError, ValueError, KeyError) as error:
-            raise DataError(f"the calibration of the index cannot be read: {error}") from error
+    def read(cls, values: Mapping[str, Any]) -> Enough:
+        """What a manifest has. Raises what `_UNFIT` has: it is damaged."""
+        facts, presences = values["index"], tuple(values["presences"])
+        index = IndexFacts(**{**facts, "documents": tuple(facts["documents"])})
+        thresholds = {name: float(values[name]) for name in ("level", "least")}
+        return cls(**{**values, **thresholds, "presences": presences, "index": index})
 
 
 class Contents(NamedTuple):
@@ -156,14 +144,8 @@ def write_index(
     if root.exists() and not (root.is_dir() and all(map(_is_ours, root.iterdir()))):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
     data = f"data-{secrets.token_hex(8)}"
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        check_no_link(root / MANIFEST, root / _LOCK)
-        lock = (root / _LOCK).open("ab")
-    except OSError as error:
-        raise NotWrittenError.of(root, error) from error
-    with lock as file:
-        wait_for_lock(file)  # while another process saves into the folder
+    check_no_link(root / MANIFEST, root / _LOCK)
+    with locked_folder(root, _LOCK):
         _check_base(base, root)
         try:
             files = {name: _written(root / data / name, parts) for name, parts in _files(contents)}
@@ -265,27 +247,21 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
     corpus, vectors = contents.corpus, contents.vectors
     begin, rows, texts = 0, [], []
     for document in corpus.documents:
-        data = document.text.encode("utf-8", "surrogatepass")
-        place = {"id": document.id, "begin": begin, "bytes": len(data)}
-        rows.append(
-            _json({**place, "metadata": document.metadata, "marks": document.marks}, document.id)
-        )
-        texts.append(data)
-        begin += len(data)
-    yield "documents.jsonl", [b"".join(rows)]
+        text = document.text.encode("utf-8", "surrogatepass")
+        values = {"metadata": document.metadata, "marks": document.marks}
+        row = {"id": document.id, "begin": begin, "bytes": len(text), **values}
+        rows.append(_json(row, document.id))
+        texts.append(text)
+        begin += len(text)
+    yield "documents.jsonl", rows
     yield "texts.bin", texts
     yield "chunks.npy", _array_parts(corpus.columns)
     names = [field.name for field in fields(Chunk)]
-    lines = []
-    for number in sorted(corpus.special):
-        chunk = corpus.special[number]
-        lines.append(
-            _json(
-                {"place": number, **{name: getattr(chunk, name) for name in names}},
-                chunk.document_id,
-            )
-        )
-    yield "special.jsonl", [b"".join(lines)]
+    rows = []
+    for place, chunk in sorted(corpus.special.items()):
+        values = {name: getattr(chunk, name) for name in names}
+        rows.append(_json({"place": place, **values}, chunk.document_id))
+    yield "special.jsonl", rows
     for form, postings in corpus.made_postings.items():
         for name in _POSTINGS:
             yield f"words-{form}-{name}.npy", _array_parts(getattr(postings, name))
@@ -355,7 +331,7 @@ def _manifest(
     files: Mapping[str, Any],
 ) -> dict[str, Any]:
     corpus = contents.corpus
-    embedder = chunker = enough = None
+    embedder = chunker = None
     if contents.vectors is not None:
         model = contents.vectors.embedder
         embedder = {"name": model.name, "fingerprint": model.fingerprint}
@@ -363,8 +339,6 @@ def _manifest(
         # An option may have no name, such as a function; update then takes the chunker.
         with suppress(ChunkcoreError):
             chunker = corpus.chunker.spec
-    if contents.enough is not None:
-        enough = asdict(contents.enough)
     return {
         "format": FORMAT,
         "version": installed_version(),
@@ -375,7 +349,7 @@ def _manifest(
         "chunks": len(corpus),
         "fingerprint": corpus.fingerprint,
         "notes": dict(contents.notes),
-        "enough": enough,
+        "enough": contents.enough and asdict(contents.enough),
         "data": data,
         "files": dict(files),
     }
@@ -388,61 +362,72 @@ def _checksum(manifest: Mapping[str, Any]) -> str:
 # ---- Reading
 
 
-def _check_fit(is_fit: object) -> None:
-    """Raise ValueError: what a manifest describes rightly does not fit together."""
-    if not is_fit:
-        raise ValueError
+def read_index(folder: Path, embedder: Embedder | str | None = None) -> tuple[Contents, SavedPlace]:
+    """What `write_index` wrote, and its place. Where another program saves meanwhile, its index is read.
+
+    Raises `DataError`: no index, or a damaged or older one.
+    """
+    manifest = read_manifest(folder)
+    while True:
+        model = manifest.get("embedder")
+        if embedder is None and isinstance(model, dict):
+            advice = "load_index(folder, embedder=...), or search --dense --embedder NAME"
+            check_stays_here(str(model.get("name")), advice)
+        try:
+            contents = _contents(_Data(folder, manifest), manifest, embedder)
+            return contents, (folder.resolve(), manifest["data"])
+        except FileNotFoundError as error:
+            again = read_manifest(folder)
+            if again["data"] == manifest["data"]:
+                raise _damaged(Path(str(error.filename))) from error
+            manifest = again
+        except _UNFIT as error:
+            raise _damaged(folder) from error
 
 
-def _check_chunks(
-    columns: Numbers, documents: Sequence[Document], special: Mapping[int, Chunk]
-) -> None:
-    _check_fit(columns.dtype.kind == "i" and columns.ndim == 2 and len(columns) == 5)
-    numbers, _, starts, ends, _ = columns
-    _check_fit((numbers >= 0).all() and (numbers < len(documents)).all())
-    sizes = np.array([document.size for document in documents], np.int64)[numbers]
-    _check_fit((starts >= 0).all() and (starts <= ends).all() and (ends <= sizes).all())
-    _check_fit(all(chunk.end <= sizes[place] for place, chunk in special.items()))
+class _Data:
+    """The files of a saved index's data. Raises `DataError`: one is not what the manifest expects."""
 
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self._folder: Path = folder / manifest["data"]
+        self.files: Mapping[str, Mapping[str, Any]] = manifest["files"]
 
-def _check_postings(arrays: Sequence[NDArray[Any]], count: int) -> None:
-    keys, begins, texts, counts, lengths = arrays
-    _check_fit([array.ndim for array in arrays] == [1] * 5)
-    _check_fit("".join(array.dtype.kind for array in arrays) in ("Siiii", "Siiui"))
-    sizes = len(keys) + 1, len(texts), count
-    _check_fit((len(begins), len(counts), len(lengths)) == sizes)
-    _check_fit((np.diff(begins, prepend=0, append=len(texts)) >= 0).all())
-    _check_fit((texts >= 0).all() and (texts < count).all())
+    def _file(self, name: str) -> Path:
+        """A file that is a regular one, as others may never end, and as large as expected."""
+        path = self._folder / name
+        with open_file(path) as file:
+            _check_fit(os.fstat(file.fileno()).st_size == self.files[name]["bytes"])
+        return path
 
+    def _check(self, path: Path, data: bytes | memoryview) -> None:
+        if hashlib.sha256(data).hexdigest() != self.files[path.name]["sha256"]:
+            raise _damaged(path)
 
-def _check(
-    path: Path,
-    expected: Mapping[str, Any],
-    data: bytes | memoryview,
-) -> None:
-    """Raise `DataError`: a file's bytes are not those that the manifest expects."""
-    if len(data) != expected["bytes"] or hashlib.sha256(data).hexdigest() != expected["sha256"]:
-        raise _damaged(path)
+    def lines(self, name: str) -> Iterator[Any]:
+        return map(json.loads, self.bytes(name).splitlines())
 
+    def bytes(self, name: str) -> bytes:
+        path = self._file(name)
+        data = path.read_bytes()
+        self._check(path, data)
+        return data
 
-def _mapped(path: Path) -> NDArray[Any]:
-    """A file of one array, mapped. A later save may remove the file meanwhile."""
-    return np.asarray(np.lib.format.open_memmap(path, mode="r"))
+    def mapped(self, name: str, kinds: str, dimensions: int = 1) -> _MappedRows:
+        """An array, whose checksum is compared when a row is first read; a later save may remove the file meanwhile."""
+        path = self._file(name)
+        array = np.asarray(np.lib.format.open_memmap(path, mode="r"))
+        _check_fit(array.dtype.kind in kinds and array.ndim == dimensions)
+        return _MappedRows(array, partial(self._check, path, np.memmap(path, mode="r").data))
 
 
 class _MappedRows(LazyRows):
-    """Rows of a matrix in a file, read by memory map. The file's checksum is compared when a row is first read."""
+    """An array in a file, read by memory map, which is checked before it is first read."""
 
-    def __init__(
-        self,
-        path: Path,
-        expected: Mapping[str, Any],
-    ) -> None:
-        self._rows = _mapped(path)
-        self.shape, self.kind = self._rows.shape, self._rows.dtype.kind
-        self._check = cache(partial(_check, path, expected, np.memmap(path, mode="r").data))
+    def __init__(self, rows: NDArray[Any], check: Callable[[], None]) -> None:
+        self._rows, self._check = rows, cache(check)
+        self.shape = rows.shape
 
-    def __getitem__(self, rows: slice | Numbers) -> Floats:
+    def __getitem__(self, rows: slice | Numbers) -> NDArray[Any]:
         self._check()
         return self._rows[rows]
 
@@ -450,108 +435,91 @@ class _MappedRows(LazyRows):
         return np.array, (self[:],)  # the file may be gone where it is unpickled
 
 
-class OpenedFolder:
-    """A folder of a saved index, opened. Raises `DataError`: no index in it, or a damaged or older one."""
+def _check_fit(is_fit: object) -> None:
+    """Raise ValueError: what a manifest describes rightly does not fit together."""
+    if not is_fit:
+        raise ValueError
 
-    def __init__(self, folder: Path | str) -> None:
-        self.manifest = read_manifest(folder)
-        self.folder = Path(folder)
 
-    def read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
-        """The corpus, and its vectors if it has some. Where another program saves meanwhile, its index is read."""
-        while True:
-            model = self.manifest.get("embedder")
-            if embedder is None and isinstance(model, dict):
-                advice = "load_index(folder, embedder=...), or search --dense --embedder NAME"
-                check_stays_here(str(model.get("name")), advice)
-            try:
-                return self._read(embedder)
-            except FileNotFoundError as error:
-                again = read_manifest(self.folder)
-                if again["data"] == self.manifest["data"]:
-                    raise _damaged(Path(str(error.filename))) from error
-                self.manifest = again
-            except _UNFIT as error:
-                raise _damaged(self.folder) from error
+def _check_inside(numbers: Numbers, end: int) -> None:
+    _check_fit(((numbers >= 0) & (numbers < end)).all())
 
-    def _read(self, embedder: Embedder | str | None) -> tuple[ChunkedCorpus, TextVectors | None]:
-        corpus = self._corpus()
-        model = self.manifest["embedder"]
-        if model is None:
-            return corpus, None
+
+def _contents(
+    data: _Data, manifest: Mapping[str, Any], embedder: Embedder | str | None
+) -> Contents:
+    corpus = _corpus(data, manifest)
+    model, enough, vectors = manifest["embedder"], manifest.get("enough"), None
+    if model is not None:
         name = model["name"] if embedder is None else embedder
         vectors = TextVectors(name, fingerprint=model["fingerprint"])
-        for kind, name in _ROWS.items():
-            if name in self.manifest["files"]:
-                rows = _MappedRows(*self._file(name))
+        for kind, file in _ROWS.items():
+            if file in data.files:
+                rows = data.mapped(file, "f", 2)
                 count = len(corpus.owners) if kind == "texts" else len(corpus)
-                _check_fit(rows.kind == "f" and len(rows.shape) == 2 and len(rows) == count)
+                _check_fit(len(rows) == count)
                 vectors.hold(corpus, rows, kind)
-        return corpus, vectors
-
-    def _corpus(self) -> ChunkedCorpus:
-        data = memoryview(self._bytes("texts.bin"))
-        documents = [
-            _document(json.loads(line), data)
-            for line in self._bytes("documents.jsonl").splitlines()
-        ]
-        special = {}
-        for row in map(json.loads, self._bytes("special.jsonl").splitlines()):
-            row["spans"] = _spans(row["spans"])
-            row["segments"] = tuple(map(_spans, row["segments"]))
-            place = row.pop("place")
-            special[place] = Chunk(**row)
-        columns = self._array("chunks.npy")
-        _check_chunks(columns, documents, special)
-        spec, fingerprint = self.manifest["chunker"], self.manifest["fingerprint"]
-        _check_fit(isinstance(fingerprint, str | None))
-        corpus = ChunkedCorpus.of_columns(
-            documents,
-            columns,
-            special=special,
-            fingerprint=fingerprint,
-            chunker=spec and partial(get_chunker, spec),
-        )
-        for match in filter(None, map(_KEYS.fullmatch, self.manifest["files"])):
-            arrays = [self._array(f"words-{match[1]}-{name}.npy") for name in _POSTINGS]
-            _check_postings(arrays, len(corpus))
-            corpus.made_postings[match[1]] = Postings(*arrays)
-        return corpus
-
-    def _file(self, name: str) -> tuple[Path, Mapping[str, Any]]:
-        """A file of data and what the manifest expects of it. Raises `DataError`: it is no regular file, which may
-        never end, or not as large.
-        """
-        path, expected = self.folder / self.manifest["data"] / name, self.manifest["files"][name]
-        with open_file(path) as file:
-            if os.fstat(file.fileno()).st_size != expected["bytes"]:
-                raise _damaged(path)
-        return path, expected
-
-    def _bytes(self, name: str) -> bytes:
-        path, expected = self._file(name)
-        data = path.read_bytes()
-        _check(path, expected, data)
-        return data
-
-    def _array(self, name: str) -> NDArray[Any]:
-        path, expected = self._file(name)
-        _check(path, expected, np.memmap(path, mode="r").data)
-        return _mapped(path)
+    enough = enough and Enough.read(enough)
+    return Contents(manifest["retriever"], corpus, vectors, manifest["notes"], enough)
 
 
-def _document(
-    row: Mapping[str, Any],
-    data: memoryview,
-) -> Document:
-    text = bytes(data[row["begin"] : row["begin"] + row["bytes"]])
+def _corpus(data: _Data, manifest: Mapping[str, Any]) -> ChunkedCorpus:
+    texts = memoryview(data.bytes("texts.bin"))
+    documents = [_document(row, texts) for row in data.lines("documents.jsonl")]
+    special = {}
+    for row in data.lines("special.jsonl"):
+        row["spans"] = _spans(row["spans"])
+        row["segments"] = tuple(map(_spans, row["segments"]))
+        place = row.pop("place")
+        special[place] = Chunk(**row)
+    columns = data.mapped("chunks.npy", "i", 2)[:]
+    _check_chunks(columns, documents, special)
+    spec, fingerprint = manifest["chunker"], manifest["fingerprint"]
+    _check_fit(isinstance(fingerprint, str | None))
+    corpus = ChunkedCorpus.of_columns(
+        documents,
+        columns,
+        special=special,
+        fingerprint=fingerprint,
+        chunker=spec and partial(get_chunker, spec),
+    )
+    for form in filter(None, map(_KEYS.fullmatch, data.files)):
+        corpus.made_postings[form[1]] = _postings(data, form[1], len(corpus))
+    return corpus
+
+
+def _document(row: Mapping[str, Any], texts: memoryview) -> Document:
+    begin = row["begin"]
+    text = str(texts[begin : begin + row["bytes"]], "utf-8", "surrogatepass")
     marks = tuple(map(Mark.from_dict, row["marks"]))
-    decoded = text.decode("utf-8", "surrogatepass")
-    return with_right_places(Document(row["id"], decoded, row["metadata"], marks))
+    return with_right_places(Document(row["id"], text, row["metadata"], marks))
 
 
 def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:
     return tuple(Span(start, end) for start, end in pairs)
+
+
+def _check_chunks(
+    columns: Numbers, documents: Sequence[Document], special: Mapping[int, Chunk]
+) -> None:
+    numbers, _, starts, ends, _ = columns
+    _check_inside(numbers, len(documents))
+    sizes = np.array([document.size for document in documents], np.int64)[numbers]
+    _check_fit(((starts >= 0) & (starts <= ends) & (ends <= sizes)).all())
+    _check_fit(all(chunk.end <= sizes[place] for place, chunk in special.items()))
+
+
+def _postings(data: _Data, form: str, count: int) -> Postings:
+    """The postings of so many texts."""
+    arrays = [
+        data.mapped(f"words-{form}-{name}.npy", kinds)[:] for name, kinds in _POSTINGS.items()
+    ]
+    keys, begins, texts, counts, lengths = arrays
+    sizes = len(keys) + 1, len(texts), count
+    _check_fit((len(begins), len(counts), len(lengths)) == sizes)
+    _check_fit((np.diff(begins, prepend=0, append=len(texts)) >= 0).all())
+    _check_inside(texts, count)
+    return Postings(*arrays)
 
 
 def _damaged(path: Path) -> DataError:

@@ -45,7 +45,7 @@ from chunkcore.retrieval.base import (
 from chunkcore.retrieval.budget import Budget, first_cut
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.passages.assembly import passage_of
-from chunkcore.retrieval.saved import Enough, OpenedFolder
+from chunkcore.retrieval.saved import read_index
 from chunkcore.retrieval.vectors import TextVectors
 from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
@@ -96,15 +96,8 @@ class Stage(RetrievalMethod):
         return name
 
     @property
-    def embeds(self) -> bool:
-        return self.method.embeds
-
-    @property
-    def reads_documents(self) -> bool:
-        return self.method.reads_documents
-
-    def check(self, embedder: Embedder) -> None:
-        self.method.check(embedder)
+    def inner(self) -> tuple[RetrievalMethod, ...]:
+        return (self.method,)
 
 
 stages: Registry[type[Stage]] = Registry(
@@ -172,7 +165,7 @@ class PassageStage(Stage):
     def build(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None = None,
+        vectors: TextVectors,
     ) -> Index:
         return _Staged(corpus, self.method.index(corpus, vectors))
 
@@ -248,34 +241,36 @@ class _Staged(PassageIndex):
         """The passages of units, in their order, each with the greatest worth of its units."""
         pieces = dict(units)
         passages = []
-        for group in self._groups(units):
+        for group in self._groups(pieces):
             parts = sorted([pieces[unit] for unit in group], key=lambda piece: piece.spans)
             best = max(worth[unit] for unit in group)
             passages.append(passage_of(parts, best, self.corpus.sources))
         return passages
 
-    def _groups(self, units: Sequence[tuple[int, Retrieved]]) -> Iterable[list[int]]:
+    def _groups(self, pieces: Mapping[int, Retrieved]) -> Iterable[list[int]]:
         """Which units belong together: neighbours of one span each, and those that touch or overlap."""
-        groups = {unit: [unit] for unit, _ in units}
-
-        def unite(one: int, other: int) -> None:
+        first = self._layout.first
+        of_one_span = {unit for unit, piece in pieces.items() if len(piece.spans) == 1}
+        pairs = [
+            (unit, unit + 1)
+            for unit in of_one_span
+            if unit + 1 in of_one_span and first[unit] == first[unit + 1]
+        ]
+        spans = [
+            (first[unit], span, unit) for unit, piece in pieces.items() for span in piece.spans
+        ]
+        document, end, last = -1, -1, -1
+        for begins, span, unit in sorted(spans):
+            if begins == document and span.start <= end:
+                pairs.append((last, unit))
+            if begins != document or span.end > end:
+                document, end, last = begins, span.end, unit
+        groups = {unit: [unit] for unit in pieces}
+        for one, other in pairs:
             group, others = groups[one], groups[other]
             if group is not others:
                 group += others
                 groups.update(dict.fromkeys(others, group))
-
-        first = self._layout.first
-        of_one_span = {unit for unit, piece in units if len(piece.spans) == 1}
-        for unit in of_one_span:
-            if unit + 1 in of_one_span and first[unit] == first[unit + 1]:
-                unite(unit, unit + 1)
-        spans = [(first[unit], span, unit) for unit, piece in units for span in piece.spans]
-        document, end, last = -1, -1, -1
-        for begins, span, unit in sorted(spans):
-            if begins == document and span.start <= end:
-                unite(last, unit)
-            if begins != document or span.end > end:
-                document, end, last = begins, span.end, unit
         return {id(group): group for group in groups.values()}.values()
 
 
@@ -382,12 +377,10 @@ def load_index(
     ...     [passage.text for passage in loaded.retrieve("Who sings?", max_tokens=6)]
     ['The crow sings at night.']
     """
-    opened = OpenedFolder(folder)
-    corpus, vectors = opened.read(embedder)
-    index = get_retriever(opened.manifest["retriever"]).index(corpus, vectors)
+    contents, place = read_index(Path(folder), embedder)
+    index = get_retriever(contents.retriever).index(contents.corpus, contents.vectors)
     index.is_loaded = True
-    index.saved_place = opened.folder.resolve(), opened.manifest["data"]
-    index.enough = Enough.read(opened.manifest.get("enough"))
+    index.saved_place, index.enough = place, contents.enough
     return index
 
 
@@ -509,7 +502,7 @@ class Reranked(Stage):
     def build(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None = None,
+        vectors: TextVectors,
     ) -> Index:
         get_reranker(self.model)  # before the first question
         return _Reranking(corpus, self.method.index(corpus, vectors))
