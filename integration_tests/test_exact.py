@@ -502,6 +502,8 @@ def test_no_chunk_holds_the_expression_or_glued_words(splitter: Any) -> None:
     assert len(chunks) > 1
     for chunk in chunks:
         assert text[chunk.metadata["start_index"] : chunk.metadata["end_index"]] == chunk.page_content
+    around = CharacterTextSplitter(separator="(?= )", is_separator_regex=True, chunk_size=15, chunk_overlap=0)
+    assert exact(around).split_text(text) == around.split_text(text)
 
 
 def test_a_subclass_of_the_sentence_splitter_gives_what_it_gave() -> None:

@@ -56,7 +56,7 @@ def test_a_size_that_is_left_out_suits_the_model() -> None:
         (lambda: build("recursive", {"length_function": str.count}), "length_function is len or a counter's count"),
         (lambda: build("recursive:size=9", {"size": 1}), "size: given twice"),
         (lambda: build(9), "name:option=value,...; got 9"),  # type: ignore[arg-type]
-        (lambda: build(FixedToken(), {"size": 3}), "built already takes no options, got 'size'"),
+        (lambda: build(FixedToken(), {"size": 3}), "takes no more options, got size"),
         (lambda: merged({"size": 2}, {"size": 3}), "in options and as a keyword"),
     ],
 )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from numbers import Real
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 from uuid import uuid4
 
 import numpy as np
@@ -226,7 +226,7 @@ def build(
     chunker: Chunker | str = DEFAULT_CHUNKER,
     options: Mapping[str, object] | None = None,
     fit_to: Embedder | None = None,
-    as_model: Callable[[object], object] = lambda value: value,
+    framework: str = "",
 ) -> Chunker:
     """The chunker.
 
@@ -235,30 +235,24 @@ def build(
         options: the chunker's other options, or the frameworks' ``chunk_size`` and ``chunk_overlap``.
         fit_to: the model that will embed the chunks. It decides a size that is left out (see `sized_options`), and the
             counter "embedder" counts its tokens. A built chunker stays as it is.
-        as_model: from an option's value to chunkcore's model, if it is the framework's.
+        framework: whose models are options, such as "langchain".
 
     Raises `OptionError`: two of these contradict each other, an unknown chunker or option, or a value out of range.
 
     >>> build("recursive", {"chunk_size": 50, "counter": "words"}).size
     50
     """
-    options = dict(options or {})
     if isinstance(chunker, Chunker):
-        if options:
-            raise OptionError(
-                f"a chunker that is built already takes no options, got {', '.join(map(repr, sorted(options)))}; "
-                "give them to the chunker, or give its name instead"
-            )
-        return chunker
+        return get_chunker(chunker, **cast("Any", options or {}))
     name, stated = split_spec(chunker)
-    options = _translated(name, merged(stated, options))
+    options = _translated(name, merged(stated, options or {}))
     for option, value in options.items():
         if isinstance(value, str) and value.startswith(_BRIDGED):
             raise OptionError(
                 f"{option}: {value!r} is what a configuration calls a model that was given as an object: give the "
                 f"object again, as {option}=..."
             )
-        options[option] = as_model(value)
+        options[option] = _as_model(framework, value)
     if fit_to is not None:
         options = sized_options(name, options, fit_to)
         if options.get("counter") == "embedder":
@@ -270,16 +264,17 @@ def build(
 _PLAIN = (str, int, float, tuple, list, TokenCounter, type(None))
 
 
-def model_of(framework: str, value: object) -> Any:
+def _as_model(framework: str, value: object) -> Any:
     """An option's value: the framework's models as chunkcore's, others unchanged."""
-    if isinstance(value, _PLAIN):  # importing the framework's models takes longer than all else
+    # Importing the framework's models takes longer than all else.
+    if not framework or isinstance(value, _PLAIN):
         return value
     return import_module(f"chunkadapters.{framework}.models").as_model(value)
 
 
-def embedder_of(model: object, as_model: Callable[[Any], Any]) -> Embedder | None:
+def embedder_of(model: object, framework: str) -> Embedder | None:
     """The embedder of a name, a framework's model or an embedder; None for None."""
-    return None if model is None else get_embedder(as_model(model))
+    return None if model is None else get_embedder(_as_model(framework, model))
 
 
 def options_of(chunker: Chunker) -> dict[str, Any]:
@@ -312,14 +307,13 @@ def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:
         if alias == "keep_separator" and isinstance(value, bool):
             value = "start" if value else "drop"
         elif alias == "length_function":
-            counter = getattr(value, "__self__", None)
-            if value is not len and not isinstance(counter, TokenCounter):
+            value = counter_of(value)
+            if isinstance(value, FunctionCounter):
                 raise OptionError(
                     "length_function is len or a counter's count here, because places come from the counter: give "
                     "counter=, such as 'cl100k_base' or 'words', or from_huggingface_tokenizer; exact(...) keeps a "
                     "splitter with any function"
                 )
-            value = "characters" if value is len else counter
         options[option] = value
     return options
 

@@ -1,6 +1,6 @@
 """`exact`: your configured splitter, with the same chunk texts and right offsets.
 
-Its pieces are joined by the splitter's known rules (`Joined`), or placed in the text in order (`Aligned`).
+Its pieces are joined by the splitter's known rules, or placed in the text in order (`Aligned`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from chunkadapters.places import LOCATED, Metadata, Origin, PlaceKeys, chunk_rec
 from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError
 from chunkcore.locating.alignment import Aligner
-from chunkcore.options import Bounds
 from chunkcore.packing import trim
 from chunkcore.spans import merge_touching
 from chunkcore.text import Chunk, Document, Span, text_of_spans
@@ -243,29 +242,17 @@ PieceRange = tuple[int, int]
 # ---- Pieces that are joined by known rules
 
 
-@dataclass(frozen=True, kw_only=True)
-class Joined(Chunker):
-    """A chunker that joins pieces by its `joiner`, as the splitter does whose rules it has."""
-
-    bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
-    joiner: ClassVar[str] = ""
-    cuts_source: ClassVar[bool] = True
-
-    def _drafts(
-        self,
-        text: str,
-        pieces: Sequence[PieceRange],
-        rows: Iterable[PieceRange],
-        *,
-        strip: bool,
-    ) -> list[Draft]:
-        """The chunks of rows; a row is the index of its first piece and the one after its last."""
-        drafts = []
-        for first, last in rows:
-            draft = _joined(text, pieces[first:last], self.joiner, strip=strip)
-            if draft is not None:
-                drafts.append(draft)
-        return drafts
+def joined_drafts(
+    text: str,
+    pieces: Sequence[PieceRange],
+    rows: Iterable[PieceRange],
+    joiner: str,
+    *,
+    strip: bool,
+) -> list[Draft]:
+    """The chunks of rows of pieces; a row is the index of its first piece and the one after its last."""
+    drafts = [_joined(text, pieces[first:last], joiner, strip=strip) for first, last in rows]
+    return [draft for draft in drafts if draft is not None]
 
 
 def _joined(text: str, pieces: Iterable[PieceRange], joiner: str, *, strip: bool) -> Draft | None:

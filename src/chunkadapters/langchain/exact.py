@@ -17,7 +17,7 @@ from langchain_text_splitters import (
 )
 
 from chunkadapters.configuration import counter_of
-from chunkadapters.exact import Aligned, Joined, Unplaced
+from chunkadapters.exact import Aligned, Unplaced, joined_drafts
 from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
 from chunkcore.boundaries.separators import (
     Keep,
@@ -28,6 +28,7 @@ from chunkcore.boundaries.separators import (
 )
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers
 from chunkcore.errors import OptionError, warn_user
+from chunkcore.options import Bounds
 from chunkcore.packing import pack
 from chunkcore.spans import Ranges
 from chunkcore.tokens import TiktokenCounter, TokenizedText
@@ -118,7 +119,7 @@ class LangChainToken(FixedToken):
 
 @chunkers.register("langchain_character")
 @dataclass(frozen=True, kw_only=True)
-class LangChainCharacter(Joined):
+class LangChainCharacter(Chunker):
     r"""LangChain's CharacterTextSplitter on offsets: pieces between one separator, merged up to a size. Linear.
 
     A piece over `size` stays whole. Dropped separators join the pieces of a chunk; several between two pieces give the
@@ -141,6 +142,9 @@ class LangChainCharacter(Joined):
     [[(0, 7)], [(9, 14)]]
     """
 
+    bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
+    cuts_source: ClassVar[bool] = True
+
     size: int = 4000
     overlap: int = 200
     separator_text: str = "\n\n"
@@ -157,24 +161,20 @@ class LangChainCharacter(Joined):
                     f"{self.separator_text!r} is no regular expression ({error})"
                 ) from error
 
-    @property
-    def joiner(self) -> str:  # type: ignore[override]  # it depends on the options
-        return self.separator_text if self.keep == "drop" else ""
-
     def cut(self, source: TokenizedText) -> list[Draft]:
         pieces = self._pieces(source)
         sizes = source.counts(pieces[:, 0], pieces[:, 1])
-        around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
-        joiner = "" if around else self.joiner
+        is_around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
+        joiner = self.separator_text if self.keep == "drop" and not is_around else ""
         gap = source.counter.count(joiner)
         sums = np.append(0, np.cumsum(sizes + gap))
         packed = pack(sums, self.size, self.overlap, gap=gap)
         rows = pieces.tolist()
-        if self.regex and self.keep == "drop" and _is_lossy(self.separator_text):
+        if self.regex and joiner and _is_lossy(joiner):
             # The document's own text stands between the pieces of a chunk.
             rows = [(rows[first][0], rows[last - 1][1]) for first, last in packed]
             packed = list(pairwise(range(len(rows) + 1)))
-        return self._drafts(source.text, rows, packed, strip=self.strip)
+        return joined_drafts(source.text, rows, packed, joiner, strip=self.strip)
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         separator, parts = self.separator_text, source.parts

@@ -6,7 +6,6 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
@@ -21,7 +20,6 @@ from chunkadapters.configuration import (
     chunks_of,
     embedder_of,
     merged,
-    model_of,
 )
 from chunkadapters.places import (
     SPANS,
@@ -54,8 +52,6 @@ KEYS = PlaceKeys("start_index", "end_index", page="page")
 UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
 # Loaders make a document of each of these, and offsets refer to that.
 _Model: TypeAlias = "Embedder | Embeddings | str | None"
-
-_as_model = partial(model_of, "langchain")
 
 
 class SourceWarning(UserWarning):
@@ -119,8 +115,8 @@ class ChunkcoreTextSplitter(TextSplitter):
             raise OptionError(SIZES_BY_PLACE.format(type(self).__name__))
         values = merged(options, more)
         self._with_ids = with_ids
-        self._fit_to = embedder_of(fit_to, _as_model)
-        self.chunker = build(chunker, values, self._fit_to, _as_model)
+        self._fit_to = embedder_of(fit_to, "langchain")
+        self.chunker = build(chunker, values, self._fit_to, "langchain")
         has_counter = {"counter", "length_function"} & values.keys() or fit_to is not None
         if "chunk_size" in values and not has_counter:
             warn_user(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
+import numpy as np
 from llama_index.core.node_parser import (
     NodeParser,
     SentenceSplitter,
@@ -20,11 +20,13 @@ from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
 from llama_index.core.schema import Document as LlamaDocument
 
 from chunkadapters.configuration import NamedFunction, tokenizer_of
-from chunkadapters.exact import Aligned, Joined, PieceRange, Unplaced
+from chunkadapters.exact import Aligned, PieceRange, Unplaced, joined_drafts
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser, text_of
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError, SizeError
+from chunkcore.options import Bounds
+from chunkcore.packing import pack
 from chunkcore.spans import as_table
 from chunkcore.tokens import TokenizedText
 
@@ -92,51 +94,50 @@ def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Merged(Joined, ABC):
+class _Merged(Chunker):
     """Cuts a text over the size by the first way that gives two or more pieces, and merges pieces to a size."""
+
+    bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
+    cuts_source: ClassVar[bool] = True
 
     size: int = 1024
     overlap: int = 20
-    strip: ClassVar[bool] = True
 
-    @property
-    @abstractmethod
-    def _cuts(self) -> tuple[Cut, ...]:
-        """The ways to cut, in order; the last one cuts anything."""
-
-    @abstractmethod
-    def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
-        """The chunks, as the first piece of each and the one after its last."""
-
-    def cut(self, source: TokenizedText) -> list[Draft]:
-        pieces, sizes = self._pieces(source)
-        return self._drafts(source.text, pieces, self._rows(sizes), strip=self.strip)
-
-    def _pieces(self, source: TokenizedText) -> tuple[list[PieceRange], list[int]]:
-        """The pieces of a text and their sizes; only a piece that cannot be cut is over the size."""
+    def _merged(
+        self, source: TokenizedText, cuts: Sequence[Cut], *, strip: bool, strict: bool
+    ) -> list[Draft]:
+        """The last of `cuts` cuts anything. `strict`: no piece that cannot be cut is over the size."""
         pieces = []
-        sizes = []
+        sizes = [0]
         end = len(source.text)
         waiting = [((0, end), source.count(0, end), False)]
         while waiting:
             piece, size, is_whole = waiting.pop()
-            if size <= self.size or is_whole:
-                pieces.append(piece)
-                sizes.append(size)
+            if size > self.size and not is_whole:
+                parts = _first_parts(source.text, piece, cuts)
+                counts = source.counts(*as_table(parts).T).tolist()
+                only = [len(parts) == 1] * len(parts)
+                waiting += reversed(list(zip(parts, counts, only, strict=True)))
                 continue
-            parts: list[PieceRange] = []
-            begin, end = piece
-            for cut in self._cuts:
-                parts = [
-                    (begin + first, begin + last) for first, last in cut(source.text[begin:end])
-                ]
-                if len(parts) > 1:
-                    break
-            starts, ends = as_table(parts).T
-            counts = source.counts(starts, ends).tolist()
-            only = [len(parts) == 1] * len(parts)
-            waiting += reversed(list(zip(parts, counts, only, strict=True)))
-        return pieces, sizes
+            if size > self.size and strict:
+                raise SizeError(
+                    f"a single character counts {size}, over the size of {self.size}: choose a larger size"
+                )
+            pieces.append(piece)
+            sizes.append(size)
+        rows = pack(np.cumsum(sizes), self.size, self.overlap)
+        return joined_drafts(source.text, pieces, rows, "", strip=strip)
+
+
+def _first_parts(text: str, piece: PieceRange, cuts: Sequence[Cut]) -> list[PieceRange]:
+    """The parts of a piece by the first way that gives two or more, else by the last."""
+    begin, end = piece
+    parts: list[PieceRange] = []
+    for cut in cuts:
+        parts = [(begin + first, begin + last) for first, last in cut(text[begin:end])]
+        if len(parts) > 1:
+            break
+    return parts
 
 
 @chunkers.register("llamaindex_sentence")
@@ -176,42 +177,17 @@ class LlamaIndexSentence(_Merged):
                 f'sentences is "punkt" or a function from a text to its sentences; got {self.sentences!r}'
             )
 
-    @property
-    def _cuts(self) -> tuple[Cut, ...]:
+    def cut(self, source: TokenizedText) -> list[Draft]:
         phrases = (partial(_by_regex, re.compile(self.phrase_regex)),) if self.phrase_regex else ()
         split = split_by_sentence_tokenizer() if isinstance(self.sentences, str) else self.sentences
-        return (
+        cuts = (
             partial(_by_separator, self.paragraph_separator),
             partial(_by_function, split),
             *phrases,
             partial(_by_separator, self.word_separator),
             _by_character,
         )
-
-    def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
-        begin, length, fresh = 0, 0, True
-        place = 0
-        while place < len(sizes):
-            size = sizes[place]
-            if size > self.size:
-                raise SizeError(
-                    f"a single character counts {size}, over the size of {self.size}: choose a larger size"
-                )
-            if length + size > self.size and not fresh:
-                yield begin, place
-                first, begin, length, fresh = begin, place, 0, True
-                while begin > first and length + sizes[begin - 1] <= self.overlap:
-                    begin -= 1
-                    length += sizes[begin]
-                continue
-            while fresh and begin < place and length + size > self.size:
-                length -= sizes[begin]
-                begin += 1
-            length += size
-            place += 1
-            fresh = False
-        if not fresh:
-            yield begin, place
+        return self._merged(source, cuts, strip=True, strict=True)
 
 
 @chunkers.register("llamaindex_token")
@@ -239,27 +215,11 @@ class LlamaIndexToken(_Merged):
     beside_metadata: ClassVar[int] = 2
 
     separators: tuple[str, ...] = (" ", "\n")
-    strip: bool = True  # type: ignore[misc]  # an option here
+    strip: bool = True
 
-    @property
-    def _cuts(self) -> tuple[Cut, ...]:
-        return (
-            *(partial(_by_separator, separator) for separator in self.separators),
-            _by_character,
-        )
-
-    def _rows(self, sizes: list[int]) -> Iterator[PieceRange]:
-        begin = length = 0
-        for place, size in enumerate(sizes):
-            if length + size > self.size:
-                if begin < place:
-                    yield begin, place
-                while begin < place and (length > self.overlap or length + size > self.size):
-                    length -= sizes[begin]
-                    begin += 1
-            length += size
-        if begin < len(sizes):
-            yield begin, len(sizes)
+    def cut(self, source: TokenizedText) -> list[Draft]:
+        cuts = [partial(_by_separator, separator) for separator in self.separators]
+        return self._merged(source, [*cuts, _by_character], strip=self.strip, strict=False)
 
 
 def _by_separator(separator: str, text: str) -> list[PieceRange]:

@@ -7,7 +7,6 @@ from abc import ABC
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -41,7 +40,6 @@ from chunkadapters.configuration import (
     chunks_of,
     embedder_of,
     merged,
-    model_of,
     options_of,
     warn_on_truncation,
 )
@@ -170,8 +168,6 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
 
 # ---- The node parser
 
-_as_model = partial(model_of, "llamaindex")
-
 
 def chunk_id_func(i: int, doc: BaseNode) -> str:
     """The default of `ChunkcoreNodeParser.id_func`: the parser makes ids itself, of document, options and spans."""
@@ -272,10 +268,10 @@ class ChunkcoreNodeParser(_InThread):
         if sizes or isinstance(chunker, int):
             raise OptionError(SIZES_BY_PLACE.format(type(self).__name__))
         # The fingerprint of dictionaries and pickles is made anew.
-        model = embedder_of(fit_to, _as_model)
+        model = embedder_of(fit_to, "llamaindex")
         if options and more and fingerprint:  # `from_dict` with a model that no dictionary holds
             options = {name: value for name, value in options.items() if name not in more}
-        built = build(chunker, merged(options, more), model, _as_model)
+        built = build(chunker, merged(options, more), model, "llamaindex")
         if metadata_aware:
             _size_of(built)
         fields: dict[str, Any] = {

@@ -45,7 +45,7 @@ from chunkadapters.haystack.documents import (
     takes_and_gives_documents,
     warm_up,
 )
-from chunkadapters.haystack.models import as_model, restored, written
+from chunkadapters.haystack.models import restored, written
 from chunkadapters.places import (
     CONTEXT,
     WHITE_SPACE,
@@ -117,8 +117,8 @@ class ChunkcoreDocumentSplitter(Serialized):
         **more: Unpack[ChunkerOptions],
     ) -> None:
         values = {name: restored(value) for name, value in merged(options, more).items()}
-        self._fit_to = embedder_of(restored(fit_to), as_model)
-        self.chunker = build(chunker, values, self._fit_to, as_model)
+        self._fit_to = embedder_of(restored(fit_to), "haystack")
+        self.chunker = build(chunker, values, self._fit_to, "haystack")
         self.keep_white_space = keep_white_space
 
     @property
