@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chunkadapters.behind import (
@@ -43,9 +43,6 @@ class _Region:
     @property
     def name(self) -> str:
         return f"{self.document_id} from character {self.start}"
-
-    def with_text(self, more: str) -> _Region:
-        return replace(self, text=self.text + more)
 
 
 class StoreIndex(HitIndex):
@@ -112,7 +109,7 @@ class StoreIndex(HitIndex):
         hits: Sequence[Hit],
         options: Behind,
     ) -> list[Passage]:
-        parts = []
+        parts = set()
         asking = []
         for hit in hits:
             offsets = offsets_within(hit.text, hit.spans)
@@ -120,27 +117,26 @@ class StoreIndex(HitIndex):
                 continue  # the text does not fit its spans
             for offset, span in zip(offsets, hit.spans, strict=True):
                 text = hit.text[offset : offset + len(span)]
-                parts.append(_Region(hit.document, span.start, text))
+                parts.add(_Region(hit.document, span.start, text))
             asking.append(hit)
-        around = []
+        around: list[_Region] = []
         if asking and options.show != "hits":
-            around = list(map(_region_of, self._neighbours(asking)))
-        regions = self._regions(parts, around)
-        by_name = {region.name: region for region in regions}
-        documents = [Document(name, region.text) for name, region in by_name.items()]
+            around += map(_region_of, self._neighbours(asking))
+        confirmed = {region.document_id for region in around}
+        regions = self._joined(sorted(parts.union(around)), confirmed)
+        documents = [Document(name, region.text) for name, region in regions.items()]
         corpus = chunk_corpus(documents, UNITS, workers=1)  # few and short: threads would cost more
         opened = OpenedIndex(get_retriever("passages:lexical").index(corpus))
         opened.warned = self._warned
         inside = [_into_region(hit, regions) for hit in hits]
         answer = opened.behind(question, inside, options)
-        return [_out_of_region(passage, by_name) for passage in answer]
+        return [_out_of_region(passage, regions) for passage in answer]
 
-    def _regions(self, parts: Sequence[_Region], around: Sequence[_Region]) -> list[_Region]:
-        """Texts that overlap, touch or almost touch, joined; none of a document that has two texts at one place."""
-        confirmed = {region.document_id for region in around}
+    def _joined(self, parts: Iterable[_Region], confirmed: Collection[str]) -> dict[str, _Region]:
+        """Texts that overlap or almost touch, joined, by name; none of a document with two texts at one place."""
         regions: list[_Region] = []
         torn = set()
-        for part in sorted({*parts, *around}):
+        for part in parts:
             name = part.document_id
             if not regions or regions[-1].document_id != name:
                 regions.append(part)
@@ -148,15 +144,17 @@ class StoreIndex(HitIndex):
             before = regions[-1]
             gap = part.start - before.end
             if gap < 0:
-                shared = before.text[part.start - before.start :]
-                if not part.text.startswith(shared) and not shared.startswith(part.text):
+                shared = before.text[gap:][: len(part.text)]
+                if not part.text.startswith(shared):
                     torn.add(name)
-                regions[-1] = before.with_text(part.text[-gap:])
+                more = part.text[-gap:]
             elif gap <= _GAP and name in confirmed:
                 white_space = "\n".ljust(gap) if gap > 1 else " " * gap
-                regions[-1] = before.with_text(white_space + part.text)
+                more = white_space + part.text
             else:
                 regions.append(part)
+                continue
+            regions[-1] = replace(before, text=before.text + more)
         if torn - self._warned:
             self._warned |= torn
             warn_user(
@@ -164,7 +162,7 @@ class StoreIndex(HitIndex):
                 "Was it written anew, or does the store write one name over those of its documents?",
                 PassageWarning,
             )
-        return [region for region in regions if region.document_id not in torn]
+        return {region.name: region for region in regions if region.document_id not in torn}
 
 
 def _region_of(piece: Retrieved) -> _Region:
@@ -177,22 +175,21 @@ def _region_of(piece: Retrieved) -> _Region:
     )
 
 
-def _into_region(hit: Hit, regions: Iterable[_Region]) -> Hit:
+def _into_region(hit: Hit, regions: Mapping[str, _Region]) -> Hit:
     """The hit with its place in a region; without a name and place if none holds it."""
     start = min((span.start for span in hit.spans), default=-1)
     end = max((span.end for span in hit.spans), default=-1)
-    for region in regions:
+    for name, region in regions.items():
         is_inside = region.start <= start and end <= region.end
         if is_inside and region.document_id == hit.document:
             stated = StatedPlace(shifted(hit.spans, -region.start))
-            return replace(hit, names=(region.name,), stated=stated, document=region.name)
+            return replace(hit, names=(name,), stated=stated, document=name)
     return replace(hit, names=(), stated=NO_PLACE, document="")
 
 
-def _out_of_region(passage: Passage, regions: dict[str, _Region]) -> Passage:
+def _out_of_region(passage: Passage, regions: Mapping[str, _Region]) -> Passage:
     if passage.document is None:
         return passage
-    region = regions[passage.document.id]
 
     def moved(piece: Retrieved) -> Retrieved:
         place = regions[piece.document_id]
@@ -204,6 +201,7 @@ def _out_of_region(passage: Passage, regions: dict[str, _Region]) -> Passage:
             sources=tuple(map(moved, piece.sources)),
         )
 
+    region = regions[passage.document.id]
     document = Document(region.document_id, region.text)
     copies = tuple(_out_of_region(copy, regions) for copy in passage.copies)
     return replace(passage, retrieved=moved(passage.retrieved), document=document, copies=copies)

@@ -79,9 +79,8 @@ class BenchmarkPlaces:
         sources = []
         with suppress(AttributeError, KeyError, TypeError, ValueError):  # of another program
             for place in hit.metadata[ALSO_IN]:
-                names_of_page = (*PAGE_KEYS, *NAMING_KEYS)
-                values = [value for key, value in place.items() if key not in names_of_page]
-                ends = sorted(value for value in values if isinstance(value, int))
+                others = place.keys() - {*PAGE_KEYS, *NAMING_KEYS}
+                ends = sorted(place[key] for key in others if isinstance(place[key], int))
                 stated = StatedPlace(read_spans(place.get(SPANS)) or (Span(*ends),))
                 page = NO_PAGE if PAGES in place else page_of(place)
                 names = names_of(place["source_id"], *map(place.get, NAMING_KEYS))
@@ -110,8 +109,9 @@ class BenchmarkPlaces:
         if not parts:
             return None
         spans = tuple(part.spans[0] for part in parts)
-        place = (name, spans, hit.score, hit.text, tuple(parts))
-        return Retrieved(*place, match="quoted", certainty=certainty)
+        return Retrieved(
+            name, spans, hit.score, hit.text, tuple(parts), match="quoted", certainty=certainty
+        )
 
 
 class QuestionScorer:
@@ -180,6 +180,7 @@ class RetrievalWarning(UserWarning):
 
 Ask = Callable[[str], object]
 AsyncAsk = Callable[[str], Awaitable[object]]
+Pause = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,37 +302,34 @@ class RetrieverRun:
             for task in tasks:
                 task.cancel()
 
-    async def _ask(
-        self, query: Query, ask: AsyncAsk, pause: Callable[[float], Awaitable[None]]
-    ) -> None:
-        """Ask one question, again after an exception.
-
-        Raises `OptionError`: a hit is of a document that the question's filter hides.
-        """
-        reason: Exception | None = None
-        waits = [0.0, *(self.retry_wait * 2**turn for turn in range(self.retries))]
-        for wait in waits:
-            await pause(wait)
-            try:
-                hits = self.hits_of(await ask(query.text))
-            except Exception as error:  # noqa: BLE001  # a retriever may raise anything
-                reason = error
-                if isinstance(error, DataError | OptionError):  # another try does not mend it
-                    break
-            else:
-                verdicts = self._verdicts[query.id] = self._places.answers(query, hits)
-                for hit, verdict in zip(hits, verdicts, strict=True):
-                    document = self._places.documents.get(verdict.piece.document_id)
-                    more = {} if document is None else document.metadata
-                    check_obeyed(query.where or {}, {**hit.metadata, **more})
-                break
-        if query.id not in self._verdicts:
-            self._fail(query, reason)
+    async def _ask(self, query: Query, ask: AsyncAsk, pause: Pause) -> None:
+        """Ask one question. Raises `OptionError`: a hit is of a document that the question's filter hides."""
+        try:
+            hits = await self._hits(query.text, ask, pause)
+        except Exception as error:  # noqa: BLE001  # a retriever may raise anything
+            self._fail(query, error)
+        else:
+            verdicts = self._verdicts[query.id] = self._places.answers(query, hits)
+            for hit, verdict in zip(hits, verdicts, strict=True):
+                document = self._places.documents.get(verdict.piece.document_id)
+                more = {} if document is None else document.metadata
+                check_obeyed(query.where or {}, {**hit.metadata, **more})
         if self.progress is not None:
             done = len(self._verdicts) + len(self._failures)
             self.progress("retrieve", done, len(self.benchmark.queries))
 
-    def _fail(self, query: Query, reason: Exception | None) -> None:
+    async def _hits(self, question: str, ask: AsyncAsk, pause: Pause) -> list[Hit]:
+        """The hits for a question, which is asked again after an exception."""
+        for turn in range(self.retries):
+            try:
+                return self.hits_of(await ask(question))
+            except (DataError, OptionError):  # another try does not mend it
+                raise
+            except Exception:  # noqa: BLE001  # as above
+                await pause(self.retry_wait * 2**turn)
+        return self.hits_of(await ask(question))
+
+    def _fail(self, query: Query, reason: Exception) -> None:
         message = without_secrets(reason, secrets_within(self.system.parts))
         self._failures[query.id] = f"{type(reason).__name__}: {message}"
         if self._verdicts or len(self._failures) < min(_HOPELESS, len(self.benchmark.queries)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
 from types import UnionType
-from typing import Any, NamedTuple, TypeAlias, TypeGuard, Union, get_args, get_origin
+from typing import Any, TypeAlias, TypeGuard, Union, get_args, get_origin
 
 from haystack import Document, default_from_dict, default_to_dict, logging
 from haystack.core.component import Component
@@ -157,7 +157,10 @@ def warm_up(component: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Socket:
-    """An input or an output; `component` is "" for a component on its own, `free` false if it is connected inside."""
+    """An input or an output; `component` is "" for a component on its own, `free` false if it is connected inside.
+
+    What is mandatory is free.
+    """
 
     component: str
     name: str
@@ -175,28 +178,21 @@ class Socket:
         return (get_origin(kind) or kind, get_args(kind)) in shapes
 
 
-class Sockets(NamedTuple):
-    """The inputs and the outputs."""
-
-    inputs: list[Socket]
-    outputs: list[Socket]
-
-
-def sockets_of(component: object, name: str = "") -> Sockets:
-    """The sockets of a component; none of anything else. `name` is its name in a pipeline."""
-    if not is_component(component):
-        return Sockets([], [])
+def sockets_of(component: object, name: str = "") -> tuple[list[Socket], list[Socket]]:
+    """The inputs and the outputs of a component; none of anything else. `name` is its name in a pipeline."""
     held: Any = component
-    sockets = Sockets([], [])
-    for row in held.__haystack_input__._sockets_dict.values():
-        is_connected = bool(name and row.senders)
-        is_mandatory = row.is_mandatory and not is_connected
-        is_free = row.is_variadic or not is_connected
-        sockets.inputs.append(Socket(name, row.name, row.type, is_mandatory, is_free))
-    for row in held.__haystack_output__._sockets_dict.values():
-        is_free = not (name and row.receivers)
-        sockets.outputs.append(Socket(name, row.name, row.type, free=is_free))
-    return sockets
+    inputs: list[Socket] = []
+    outputs: list[Socket] = []
+    if is_component(component):
+        for row in held.__haystack_input__._sockets_dict.values():
+            is_connected = bool(name and row.senders)
+            is_mandatory = row.is_mandatory and not is_connected
+            is_free = row.is_variadic or not is_connected
+            inputs.append(Socket(name, row.name, row.type, is_mandatory, is_free))
+        for row in held.__haystack_output__._sockets_dict.values():
+            is_free = not (name and row.receivers)
+            outputs.append(Socket(name, row.name, row.type, free=is_free))
+    return inputs, outputs
 
 
 def find_queries(
@@ -206,7 +202,7 @@ def find_queries(
     if query_socket is not None:
         names = [query_socket] if isinstance(query_socket, str) else query_socket
         return [_named(name, inputs, "query_socket") for name in names]
-    texts = [row for row in inputs if row.free and row.mandatory and row.holds(str)]
+    texts = [row for row in inputs if row.mandatory and row.holds(str)]
     if len(texts) > 1:
         raise OptionError(
             f"several inputs take a string: {_listed(texts)}; say which take the question, as query_socket="
@@ -260,17 +256,14 @@ def _has(sockets: Sequence[Socket], name: str) -> bool:
 def embeds_documents(component: object) -> bool:
     """Whether it is a document embedder."""
     inputs, outputs = sockets_of(component)
-    return [socket.name for socket in inputs if socket.mandatory] == ["documents"] and _has(
-        outputs, "documents"
-    )
+    needed = [socket.name for socket in inputs if socket.mandatory]
+    return needed == ["documents"] and _has(outputs, "documents")
 
 
 def embeds_text(component: object) -> bool:
     """Whether it is a text embedder."""
-    return any(
-        socket.name == "embedding" and socket.holds(list[float])
-        for socket in sockets_of(component).outputs
-    )
+    _, outputs = sockets_of(component)
+    return any(socket.name == "embedding" and socket.holds(list[float]) for socket in outputs)
 
 
 def generates(component: object) -> bool:

@@ -19,8 +19,7 @@ from chunkadapters.haystack.documents import (
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, titled
 from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.endpoint import reply_of
-from chunkcore.models.llm import Reply
-from chunkcore.models.llm.base import Messages, Schema
+from chunkcore.models.llm.base import Messages, Reply, Schema
 
 _FROM = {
     "system": ChatMessage.from_system,
@@ -135,11 +134,9 @@ class _Embedder(BridgedEmbedder):
         if not embeds_documents(self.model):
             return [self.model.run(text=text)["embedding"] for text in texts]
         numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
+        embedded = self.model.run(documents=numbered)["documents"]
         # Embedders may return documents in another order.
-        vectors = {
-            document.id: document.embedding
-            for document in self.model.run(documents=numbered)["documents"]
-        }
+        vectors = {document.id: document.embedding for document in embedded}
         if len(vectors) != len(texts):
             raise ModelError(
                 f"the model {self.name!r} was given {len(texts)} texts and answered with {len(vectors)}"
@@ -164,12 +161,11 @@ class _LLM(BridgedLLM):
         options = {}
         if schema is not None:
             # By name: the class itself takes a second to import.
-            if not any(cls.__name__ == "OpenAIChatGenerator" for cls in type(self.model).__mro__):
+            if "OpenAIChatGenerator" not in [cls.__name__ for cls in type(self.model).__mro__]:
                 raise NotImplementedError
             named = {"name": "answer", "strict": True, "schema": titled(schema)}
-            options["generation_kwargs"] = {
-                "response_format": {"type": "json_schema", "json_schema": named}
-            }
+            response_format = {"type": "json_schema", "json_schema": named}
+            options["generation_kwargs"] = {"response_format": response_format}
         turns = [_FROM[turn["role"]](turn["content"]) for turn in messages]
         reply = self.model.run(messages=turns, **options)["replies"][0]
         return reply_of(reply.text or "", reply.meta)

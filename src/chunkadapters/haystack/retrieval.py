@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from haystack import Document, Pipeline
@@ -14,7 +14,6 @@ from typing_extensions import Unpack
 from chunkadapters.behind import Behind
 from chunkadapters.haystack.documents import (
     Socket,
-    Sockets,
     Values,
     find_documents,
     find_queries,
@@ -34,68 +33,6 @@ if TYPE_CHECKING:
     from chunkcore.evaluation.results import Report
 
 
-def with_filter(
-    retriever: Component | Pipeline, given: Values, where: Mapping[str, object]
-) -> Values:
-    """The inputs with the filter of one question, beside the filters that the app has of its own.
-
-    Raises `OptionError`: a retriever inside has no input for it.
-    """
-    conditions = []
-    for key, value in where.items():
-        conditions.append({"field": f"meta.{key}", "operator": "==", "value": value})
-    if not isinstance(retriever, Pipeline):
-        name = type(retriever).__name__
-        return _filtered(given, retriever, name, sockets_of(retriever).inputs, conditions)
-    values = dict(given)
-    for name in _sources(retriever):
-        part = retriever.get_component(name)
-        inputs = sockets_of(part, name).inputs
-        values[name] = _filtered(values.get(name, {}), part, name, inputs, conditions)
-    return values
-
-
-def _filtered(
-    values: Values,
-    component: object,
-    name: str,
-    inputs: Iterable[Socket],
-    conditions: Sequence[object],
-) -> Values:
-    if not any(socket.name == "filters" and socket.free for socket in inputs):
-        raise OptionError(
-            f"a question has a filter (where), and {name} has no free input called filters"
-        )
-    filters = values.get("filters")
-    for attribute in ("filters", "_filters"):
-        filters = filters or getattr(component, attribute, None)
-    if filters:
-        conditions = [filters, *conditions]
-    (chosen, *others) = conditions
-    if others:  # some stores refuse a lone condition under AND
-        chosen = {"operator": "AND", "conditions": [chosen, *others]}
-    return {**values, "filters": chosen}
-
-
-def _sources(pipeline: Pipeline) -> list[str]:
-    """The components that bring documents into a pipeline: from outside, or from a store."""
-    fed = set()
-    for sender, receiver, edge in pipeline.graph.edges(data=True):
-        sent = Socket(sender, "", edge["from_socket"].type)
-        if sent.type is Any or sent.holds(list[Document]):
-            fed.add(receiver)
-    names = []
-    for name in pipeline.graph.nodes:
-        part: Any = pipeline.get_component(name)
-        gives = any(socket.holds(list[Document]) for socket in sockets_of(part).outputs)
-        if hasattr(part, "show") and hasattr(part, "local_index"):  # a ranker of passages
-            behind = Behind.of(part, part.local_index)
-            behind.check_call(["the filter of a question (where)"])
-        if gives and (name not in fed or hasattr(part, "document_store")):
-            names.append(name)
-    return names
-
-
 def _system(
     retriever: Component | Pipeline,
     query_socket: str | Sequence[str] | None = None,
@@ -103,63 +40,71 @@ def _system(
     inputs: Mapping[str, object] | None = None,
 ) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`; docs/guides/haystack.md has the options."""
-    given: Values = dict(inputs or {})
-    parts: list[object] = [retriever, given]
+    constant: dict[str, Any] = dict(inputs or {})
     if isinstance(retriever, Pipeline):
-        sockets, constant = Sockets([], []), given
-        for name in retriever.graph.nodes:
-            parts.append(retriever.get_component(name))
-            inside = sockets_of(parts[-1], name)
-            sockets.inputs.extend(inside.inputs)
-            sockets.outputs.extend(inside.outputs)
+        parts = {name: retriever.get_component(name) for name in retriever.graph.nodes}
     elif is_component(retriever):
-        sockets, constant = sockets_of(retriever), {"": given}
+        parts, constant = {"": retriever}, {"": constant}
     else:
         raise DataError(
             f"expected a Haystack component or Pipeline, got {kind_of(retriever)}; a store is asked through its "
             "retriever"
         )
-    queries = find_queries(sockets.inputs, query_socket)
-    documents = find_documents(sockets.outputs, documents_socket)
-    asked = _Asked(retriever, constant, queries, documents)
-    asked.check_inputs(sockets.inputs)
+    taken: list[Socket] = []
+    given: list[Socket] = []
+    for name, part in parts.items():
+        inside = sockets_of(part, name)
+        taken += inside[0]
+        given += inside[1]
+    queries = find_queries(taken, query_socket)
+    _check_inputs(constant, queries, taken)
+    documents = find_documents(given, documents_socket)
     warm_up(retriever)
+    return _Asked(retriever, parts, constant, queries, documents).deployed()
 
-    def filtered(where: Mapping[str, object]) -> DeployedRetriever:
-        narrowed = with_filter(retriever, given, where)
-        return _system(retriever, query_socket, documents_socket, narrowed)
 
-    return DeployedRetriever(type(retriever).__name__, asked.ask, asked.aask, parts, filtered)
+def _check_inputs(
+    constant: Mapping[str, Values], queries: Sequence[Socket], inputs: Sequence[Socket]
+) -> None:
+    """Raise `OptionError` unless every mandatory input has a value, and every constant one is there."""
+    stated = set()
+    for component, values in constant.items():
+        stated |= {str(Socket(component, key, None)) for key in values}
+    names = {str(socket) for socket in inputs}
+    unknown = sorted(stated - names)
+    if unknown:
+        raise OptionError(
+            f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
+        )
+    needed = {str(socket) for socket in inputs if socket.mandatory}
+    missing = sorted(needed - stated - set(map(str, queries)))
+    if missing:
+        raise OptionError(
+            f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
+            "or name it among query_socket if it takes the question too"
+        )
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A component or a pipeline, and how it is asked: `constant` has the inputs of every question, by component."""
+    """A component or a pipeline, and how it is asked.
+
+    Attributes:
+        parts: the components by name; "" is that of one on its own.
+        constant: the inputs of every question, by component.
+        queries, documents: the inputs that take the question, and the output that counts.
+    """
 
     retriever: Component | Pipeline
+    parts: Mapping[str, Any]
     constant: Mapping[str, Values]
     queries: Sequence[Socket]
     documents: Socket
 
-    def check_inputs(self, inputs: Sequence[Socket]) -> None:
-        """Raise `OptionError` unless every mandatory input has a value, and every constant one is there."""
-        constant = set()
-        for component, values in self.constant.items():
-            constant |= {str(Socket(component, key, None)) for key in values}
-        names = {str(socket) for socket in inputs}
-        unknown = sorted(constant - names)
-        if unknown:
-            raise OptionError(
-                f"inputs: there is no {', '.join(unknown)}; expected some of {', '.join(sorted(names))}"
-            )
-        answered = set(map(str, self.queries))
-        needed = {str(socket) for socket in inputs if socket.free and socket.mandatory}
-        missing = sorted(needed - constant - answered)
-        if missing:
-            raise OptionError(
-                f"nothing is given for the mandatory {', '.join(missing)}: say what, as inputs={{...}}, "
-                "or name it among query_socket if it takes the question too"
-            )
+    def deployed(self) -> DeployedRetriever:
+        parts = [self.retriever, self.constant, *self.parts.values()]
+        name = type(self.retriever).__name__
+        return DeployedRetriever(name, self.ask, self.aask, parts, self._filtered)
 
     def ask(self, question: str) -> object:
         return self._documents_of(self.retriever.run(**self._values(question)))
@@ -185,6 +130,53 @@ class _Asked:
         component, name = self.documents.component, self.documents.name
         # Nothing, if a router led the question elsewhere.
         return outputs.get(component, {}).get(name, []) if component else outputs[name]
+
+    def _filtered(self, where: Mapping[str, object]) -> DeployedRetriever:
+        """With the filter of one question, beside the filters that the app has of its own.
+
+        Raises `OptionError`: a retriever inside has no input for it.
+        """
+        conditions: list[Any] = []
+        for key, value in where.items():
+            conditions.append({"field": f"meta.{key}", "operator": "==", "value": value})
+        constant = dict(self.constant)
+        for name in self._sources():
+            part, values = self.parts[name], constant.get(name, {})
+            inputs, _ = sockets_of(part, name)
+            if not any(socket.name == "filters" and socket.free for socket in inputs):
+                called = name or type(part).__name__
+                raise OptionError(
+                    f"a question has a filter (where), and {called} has no free input called filters"
+                )
+            filters = values.get("filters")
+            for attribute in ("filters", "_filters"):
+                filters = filters or getattr(part, attribute, None)
+            chosen, *others = [filters, *conditions] if filters else conditions
+            if others:  # some stores refuse a lone condition under AND
+                chosen = {"operator": "AND", "conditions": [chosen, *others]}
+            constant[name] = {**values, "filters": chosen}
+        return replace(self, constant=constant).deployed()
+
+    def _sources(self) -> list[str]:
+        """The components that bring documents into a pipeline: from outside, or from a store."""
+        pipeline = self.retriever
+        if not isinstance(pipeline, Pipeline):
+            return [""]
+        fed = set()
+        for sender, receiver, edge in pipeline.graph.edges(data=True):
+            sent = Socket(sender, "", edge["from_socket"].type)
+            if sent.type is Any or sent.holds(list[Document]):
+                fed.add(receiver)
+        names = []
+        for name, part in self.parts.items():
+            _, outputs = sockets_of(part)
+            gives = any(socket.holds(list[Document]) for socket in outputs)
+            if hasattr(part, "show") and hasattr(part, "local_index"):  # a ranker of passages
+                behind = Behind.of(part, part.local_index)
+                behind.check_call(["the filter of a question (where)"])
+            if gives and (name not in fed or hasattr(part, "document_store")):
+                names.append(name)
+        return names
 
 
 class AskOptions(TypedDict, total=False):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseLanguageModel
@@ -26,8 +27,7 @@ from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_tex
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
-from chunkcore.models.llm import Reply
-from chunkcore.models.llm.base import Messages, Schema
+from chunkcore.models.llm.base import Messages, Reply, Schema
 
 
 class ChunkcoreEmbeddings(Embeddings):
@@ -132,11 +132,12 @@ class _LLM(BridgedLLM):
 def _read(answer: object) -> Reply:
     if isinstance(answer, dict) and "raw" in answer:
         raw, parsed = answer["raw"], answer.get("parsed")
-        reply, text = _read(raw), json_text(parsed)
-        if parsed is None:  # the answer was unreadable: keep its text
-            calls = getattr(raw, "tool_calls", None)
-            text = reply.text or (json_text(calls[0].get("args")) if calls else "")
-        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens)
+        reply, calls = _read(raw), getattr(raw, "tool_calls", None)
+        if parsed is None and calls and not reply.text:
+            parsed = calls[0].get("args")
+        if parsed is None:
+            return reply  # the answer was unreadable: keep its text
+        return replace(reply, text=json_text(parsed))
     if isinstance(answer, BaseMessage):
         metadata = getattr(answer, "usage_metadata", None)
         return reply_of(
@@ -210,30 +211,29 @@ def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
 def _reached(runnable: AnyRunnable, config: RunnableConfig | None = None) -> Iterator[AnyRunnable]:
     """The runnable, and all inside of it that get the arguments of its call."""
     yield runnable
-    called = []
-    if isinstance(runnable, _WRAPPERS):
-        called = _called_by(runnable, config)
-    elif isinstance(runnable, BaseRetriever):
-        for child in _inside(runnable):
-            if isinstance(child, (BaseRetriever, *_WRAPPERS)):
-                # A retriever may hand its configuration on, or leave it to the context.
-                called += [(child, config), (child, None)]
-    for child, each in called:
-        yield from _reached(child, each)
+    for child, inner in _called_by(runnable, config):
+        yield from _reached(child, inner)
 
 
 def _called_by(
     runnable: AnyRunnable, config: RunnableConfig | None
 ) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
-    """The runnables to which a wrapper hands a call's arguments, with the configuration that they are called with."""
+    """The runnables to which one hands a call's arguments, with the configuration that they are called with."""
     if isinstance(runnable, DynamicRunnable):
         return [runnable.prepare(config)]
     if isinstance(runnable, RunnableBindingBase):
         return [(runnable.bound, runnable._merge_configs(config))]
     if isinstance(runnable, RunnableWithFallbacks):
         return [(child, config) for child in runnable.runnables]
-    assert isinstance(runnable, RunnableSequence)
-    return [(runnable.first, config)]
+    if isinstance(runnable, RunnableSequence):
+        return [(runnable.first, config)]
+    called: list[tuple[AnyRunnable, RunnableConfig | None]] = []
+    if isinstance(runnable, BaseRetriever):
+        for child in _inside(runnable):
+            if isinstance(child, (BaseRetriever, *_WRAPPERS)):
+                # A retriever may hand its configuration on, or leave it to the context.
+                called += [(child, config), (child, None)]
+    return called
 
 
 def _inside(runnable: AnyRunnable) -> Iterator[AnyRunnable]:
@@ -268,9 +268,12 @@ def stated_k(runnable: AnyRunnable, config: RunnableConfig | None = None) -> int
         return int(runnable.search_kwargs.get("k", _USUAL_K)) if is_usual else None
     if isinstance(runnable, RunnableSequence) or not isinstance(runnable, _WRAPPERS):
         return None
-    numbers = [stated_k(child, each) for child, each in _called_by(runnable, config)]
-    if None in numbers:
-        return None
+    most = 0
+    for child, inner in _called_by(runnable, config):
+        k = stated_k(child, inner)
+        if k is None:
+            return None
+        most = max(most, k)
     if isinstance(runnable, RunnableBindingBase):
-        return cast("int | None", runnable.kwargs.get("k", numbers[0]))
-    return max(cast("list[int]", numbers))
+        most = runnable.kwargs.get("k", most)
+    return most

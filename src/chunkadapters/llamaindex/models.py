@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.llms import LLM
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.llms import LLM, ChatMessage, ChatResponse
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
@@ -18,8 +18,7 @@ from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_tex
 from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
-from chunkcore.models.llm import Reply
-from chunkcore.models.llm.base import Messages, Schema
+from chunkcore.models.llm.base import Messages, Reply, Schema
 
 
 class ChunkcoreEmbedding(BaseEmbedding):
@@ -157,8 +156,7 @@ class _LLM(BridgedLLM):
         )
         reply = _read(response)
         calls = model.get_tool_calls_from_response(response, error_on_no_tool_call=False)
-        text = json_text(calls[0].tool_kwargs) if calls else reply.text
-        return Reply(text, reply.finish, reply.input_tokens, reply.output_tokens)
+        return replace(reply, text=json_text(calls[0].tool_kwargs)) if calls else reply
 
 
 def _turns(messages: Messages) -> list[ChatMessage]:

@@ -7,10 +7,10 @@ from abc import ABC
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
-from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import (
     Field,
     PrivateAttr,
@@ -19,6 +19,7 @@ from llama_index.core.bridge.pydantic import (
     field_validator,
 )
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.loading import load_parser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
@@ -136,14 +137,12 @@ def _chunk_beside_metadata(
 
     Raises `OptionError` without room left.
     """
-    smaller = {}
+    smaller = cache(partial(_smaller, chunker))
+    beside = getattr(chunker, "beside_metadata", 0)
     for document, node in zip(documents, nodes, strict=True):
         texts = map(node.get_metadata_str, (MetadataMode.LLM, MetadataMode.EMBED))
         taken = chunker.token_counter.count(max(texts, key=len))
-        taken += int(getattr(chunker, "beside_metadata", 0))
-        if taken not in smaller:
-            smaller[taken] = _smaller(chunker, taken)
-        yield smaller[taken].chunk(document)
+        yield smaller(taken + beside).chunk(document)
 
 
 def _smaller(chunker: Chunker, taken: int) -> Chunker:
@@ -188,11 +187,11 @@ class _InThread(NodeParser, ABC):
             name = value.get("id_func_name")
             if name not in _ID_FUNCS:
                 warn_user(
-                    f"the id_func {name!r} cannot be built from its name and is replaced by "
-                    f"{chunk_id_func.__name__}; pass it as from_dict(data, id_func=...)",
+                    f"the id_func {name!r} cannot be built from its name and is replaced by chunk_id_func; "
+                    "pass it as from_dict(data, id_func=...)",
                     UserWarning,
                 )
-            return _ID_FUNCS.get(str(name), chunk_id_func)
+            return _ID_FUNCS.get(name, chunk_id_func)
         return chunk_id_func if value is None else value
 
     async def _aparse_nodes(
@@ -274,18 +273,17 @@ class ChunkcoreNodeParser(_InThread):
         built = build(chunker, merged(options, more), model, "llamaindex")
         if metadata_aware:
             _size_of(built)
-        fields: dict[str, Any] = {
-            "chunker": built,
-            "options": options_of(built),
-            "fingerprint": built.fingerprint,
-            "fit_to": model and model.name,
-            "metadata_aware": metadata_aware,
-            "include_metadata": include_metadata,
-            "include_prev_next_rel": include_prev_next_rel,
-            "callback_manager": callback_manager or CallbackManager([]),
-            "id_func": id_func,
-        }
-        super().__init__(**fields)
+        super().__init__(
+            chunker=built,
+            options=options_of(built),
+            fingerprint=built.fingerprint,
+            fit_to=model and model.name,
+            metadata_aware=metadata_aware,
+            include_metadata=include_metadata,
+            include_prev_next_rel=include_prev_next_rel,
+            callback_manager=callback_manager or CallbackManager([]),
+            id_func=id_func,
+        )
         self._fit_to = model
 
     @field_serializer("chunker")
@@ -346,8 +344,7 @@ class ChunkcoreNodeParser(_InThread):
             if self.id_func is not chunk_id_func:
                 chunk_id = self.id_func(number, parent)
             values = {
-                KEYS.start: record.pop(KEYS.start, None),
-                KEYS.end: record.pop(KEYS.end, None),
+                **_taken_place(record),
                 "id_": chunk_id,
                 "text": text,
                 "metadata": own_copy(metadata) | record,
@@ -398,7 +395,12 @@ def _pattern(incoming: BaseNode) -> TextNode:
         return node
 
 
-def _unread(node: BaseNode, record: Iterable[str]) -> dict[str, list[str]]:
+def _taken_place(record: Metadata) -> Metadata:
+    """The ends of a place, which are a node's attributes, taken out of a chunk's record."""
+    return {key: record.pop(key, None) for key in (KEYS.start, KEYS.end)}
+
+
+def _unread(node: BaseNode, record: Iterable[str]) -> Metadata:
     """The keys that the models do not read: the node's own, and of a chunk's record all that it says of itself.
 
     The embedder reads its context, so it gets `Chunk.embedded_text` and the document's own metadata; the language model
@@ -484,8 +486,7 @@ class PlacedNodeParser(_InThread):
             pieces = [SplitPiece(text_of(child)) for child in children]
             _, records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, record in zip(children, records, strict=True):
-                child.start_char_idx = record.pop(KEYS.start, None)
-                child.end_char_idx = record.pop(KEYS.end, None)
+                values = _taken_place(record) | _unread(child, record)
                 child.metadata.update(record)
-                for field, keys in _unread(child, record).items():
-                    setattr(child, field, keys)
+                for field, value in values.items():
+                    setattr(child, field, value)

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.bridge.pydantic import (
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    field_serializer,
-    model_validator,
-)
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.utils import embed_nodes
-from llama_index.core.indices.vector_store.retrievers import VectorIndexRetriever
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.query_engine import BaseQueryEngine
+from llama_index.core.retrievers import (
+    BaseRetriever,
+    QueryFusionRetriever,
+    VectorIndexRetriever,
+)
 from llama_index.core.schema import (
     BaseNode,
     MetadataMode,
@@ -33,10 +28,21 @@ from llama_index.core.schema import (
     RelatedNodeInfo,
     TextNode,
 )
-from llama_index.core.vector_stores import FilterCondition, MetadataFilter, MetadataFilters
-from llama_index.core.vector_stores.simple import SimpleVectorStore
+from llama_index.core.vector_stores import (
+    FilterCondition,
+    MetadataFilter,
+    MetadataFilters,
+    SimpleVectorStore,
+)
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
-from pydantic import SkipValidation
+from pydantic import (
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SkipValidation,
+    field_serializer,
+    model_validator,
+)
 from typing_extensions import Self
 
 from chunkadapters.behind import (
@@ -214,7 +220,7 @@ class _Sources:
         self.nodes: dict[str, BaseNode] = {}
         rows = None
         if documents is not None:
-            listed = list(documents) if isinstance(documents, Iterator) else documents
+            listed = list(documents)
             kind: Any = BaseNode
             rows = core_documents(listed, kind, "LlamaIndex", core_document)
             named = zip(rows, listed, strict=True)
@@ -236,21 +242,20 @@ class _Sources:
             spans = origin_of(given, document.text).place(spans)
             source = source or given.source_node
         source = source or RelatedNodeInfo(node_id=document.id)
-        several = KEYS.write(spans)
-        place = {key: several.pop(key, None) for key in (KEYS.start, KEYS.end)}
-        if several:
-            several[PASSAGE] = passage.id
         # LlamaIndex copies a node's metadata to all nodes that are cut from it, and to citations; a relationship's not.
         # The relationship itself is copied: its spans are those of the node that has this id.
-        source = source.model_copy(update={"metadata": source.metadata | several})
-        source.metadata.pop(ALSO_IN, None)  # of a passage that this one was made of
+        relation = source.metadata.copy()
+        relation.pop(ALSO_IN, None)  # of a passage that this one was made of
+        place = KEYS.write(spans)
+        if KEYS.spans in place:
+            relation |= {KEYS.spans: place.pop(KEYS.spans), PASSAGE: passage.id}
         metadata = passage.metadata([hit.node.metadata for hit in hits], KEYS)
         if ALSO_IN in metadata:  # places, which no model reads and no later cut takes over
-            source.metadata[ALSO_IN] = metadata.pop(ALSO_IN)
+            relation[ALSO_IN] = metadata.pop(ALSO_IN)
         if passage.is_whole and given is not None:
             nodes.append(given)
-        values = {**place, **_shown(nodes), "metadata": metadata}
-        node = _PassageNode(id_=passage.id, text=text, **values)
+        node = _PassageNode(id_=passage.id, text=text, metadata=metadata, **place, **_shown(nodes))
+        source = source.model_copy(update={"metadata": relation})
         node.relationships[NodeRelationship.SOURCE] = source
         return NodeWithScore(node=node, score=passage.retrieved.score)
 
@@ -261,9 +266,8 @@ def _shown(nodes: Sequence[BaseNode]) -> Metadata:
     for field in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
         values[field] = sorted(set().union(*(getattr(node, field) for node in nodes)))
     for template in ("text_template", "metadata_template", "metadata_separator"):
-        for node in nodes[:1]:
-            if hasattr(node, template):
-                values[template] = getattr(node, template)
+        if nodes and hasattr(nodes[0], template):
+            values[template] = getattr(nodes[0], template)
     return values
 
 
@@ -594,8 +598,9 @@ def update_index(
     old: dict[str, BaseNode] = {}
     for document in documents:
         info = index.docstore.get_ref_doc_info(document.node_id)
-        stored = index.docstore.get_nodes(info.node_ids, raise_error=False) if info else []
-        old.update((node.node_id, node) for node in stored if node is not None)
+        if info is not None:
+            stored = index.docstore.get_nodes(info.node_ids, raise_error=False)
+            old.update((node.node_id, node) for node in stored)
     nodes = parser.get_nodes_from_documents([document for document in documents if document.text])
     stated = {name: _stated(node) for name, node in old.items()}
     written = [node for node in nodes if stated.get(node.node_id) != _stated(node)]
@@ -609,17 +614,17 @@ def update_index(
     embedded = embed_nodes(written, index._embed_model)
     for node in written:
         node.embedding = embedded[node.node_id]
-    _delete(index, [node.node_id for node in written if node.node_id in old])
+    _delete(index, old.keys() & embedded.keys())
     index.insert_nodes(written)
     gone = old.keys() - {node.node_id for node in nodes}
-    _delete(index, sorted(gone))
+    _delete(index, gone)
     kept = len(nodes) - len(written)
     return IndexUpdate(kept, moved, new=len(written) - moved, deleted=len(gone))
 
 
-def _delete(index: VectorStoreIndex, node_ids: list[str]) -> None:
+def _delete(index: VectorStoreIndex, node_ids: Collection[str]) -> None:
     if node_ids:
-        index.delete_nodes(node_ids, delete_from_docstore=True)
+        index.delete_nodes(sorted(node_ids), delete_from_docstore=True)
 
 
 def _read(node: BaseNode) -> str:
