@@ -63,6 +63,7 @@ from chunkcore.locating import whole_number
 from chunkcore.plain import digest, plain
 from chunkcore.retrieval.where import own_copy
 from chunkcore.text import Chunk, Span
+from chunkcore.text import Document as CoreDocument
 
 
 @component
@@ -164,37 +165,29 @@ class ChunkcoreDocumentSplitter(Serialized):
                     f"{document.id} is None; convert it to text first"
                 )
         self.warm_up()
-        kept = [document for document in documents if has_text(document)]
-        sources = []
-        for document in kept:
-            is_chunk = KEYS.start in document.meta
-            sources.append(chunkable(core_document(document), is_chunk=is_chunk))
-        chunked = chunks_of(self.chunker, sources, self._fit_to)
+        sources = [core_document(document) for document in documents if has_text(document)]
+        shown = [chunkable(source, is_chunk=KEYS.start in source.metadata) for source in sources]
+        chunked = chunks_of(self.chunker, shown, self._fit_to)
         taken: set[str] = set()
         split = []
-        for document, chunks in zip(kept, chunked, strict=True):
-            split += self._documents(document, chunks, taken)
+        for source, chunks in zip(sources, chunked, strict=True):
+            split += self._documents(source, chunks, taken)
         return {"documents": split}
 
     def _documents(
-        self,
-        document: Document,
-        chunks: Sequence[Chunk],
-        taken: set[str],
+        self, source: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[Document]:
         if self.keep_white_space:
-            chunks = _with_white_space(document, chunks)
-        is_chunk = KEYS.start in document.meta
-        parent = inherited(document.meta, of_a_chunk=is_chunk, drop=OF_ONE_CHUNK)
-        source = core_document(document)
+            chunks = _with_white_space(source, chunks)
+        is_chunk = KEYS.start in source.metadata
+        parent = inherited(source.metadata, of_a_chunk=is_chunk, drop=OF_ONE_CHUNK)
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
-        pages, roots = page_numbers(document, chunks), root_places(document, chunks)
+        pages, roots = page_numbers(source, chunks), root_places(source, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
         split: list[Document] = []
-        for row, page, root in zip(records, pages, roots, strict=True):
-            text, chunk_id, record = row
+        for (text, chunk_id, record), page, root in zip(records, pages, roots, strict=True):
             meta = own_copy(parent)
-            meta |= {"source_id": document.id, "split_id": len(split), "page_number": page}
+            meta |= {"source_id": source.id, "split_id": len(split), "page_number": page}
             meta |= record | root
             # 64 digits of what it says: Haystack's own ids fail on surrogates and differ between runs. The text counts
             # because a store that skips duplicates would keep the old text of an edited document.
@@ -204,10 +197,10 @@ class ChunkcoreDocumentSplitter(Serialized):
         return split
 
 
-def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
+def root_places(source: CoreDocument, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
-    chain = root_of(core_document(document))
-    root_id, origin = chain or (document.id, WHOLE)
+    chain = root_of(source)
+    root_id, origin = chain or (source.id, WHOLE)
     for chunk in chunks:
         root = chunk_place(chunk, origin)
         place = {}
@@ -216,12 +209,12 @@ def root_places(document: Document, chunks: Sequence[Chunk]) -> Iterator[Metadat
         yield place
 
 
-def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+def _with_white_space(source: CoreDocument, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
     """The chunks with the white space up to the next one; the first one also with leading white space.
 
     Chunks of a chunk of several spans stay as they are: what stands between its spans has no place in the root.
     """
-    text, chain = document.content or "", root_of(core_document(document))
+    text, chain = source.text, root_of(source)
     if chain is not None and chain[1].parts:
         return chunks
     extended: list[Chunk] = []
@@ -235,14 +228,14 @@ def _with_white_space(document: Document, chunks: Sequence[Chunk]) -> Sequence[C
     return extended
 
 
-def page_numbers(document: Document, chunks: Sequence[Chunk]) -> list[int]:
+def page_numbers(source: CoreDocument, chunks: Sequence[Chunk]) -> list[int]:
     """The page of each chunk's first character that is no form feed, as Haystack counts.
 
     A parent's page number is that of its first such character, and so includes its leading form feeds.
     """
-    text = document.content or ""
+    text = source.text
     first = 1
-    stated = whole_number(document.meta.get("page_number"))
+    stated = whole_number(source.metadata.get("page_number"))
     if stated is not None:
         first = stated - _leading_breaks(text)
     if "\f" not in text:
@@ -308,7 +301,7 @@ class ChunkcoreExactSplitter(Serialized):
 
     def _placed(self, document: Document, chunks: Sequence[Document]) -> list[Document]:
         by_source = defaultdict(list)
-        placed = list(chunks)
+        placed = dict(enumerate(chunks))
         for place, chunk in enumerate(chunks):
             if not chunk.content:
                 # As of Haystack's DocumentSplitter by tokens: it stands nowhere.
@@ -319,19 +312,17 @@ class ChunkcoreExactSplitter(Serialized):
         for source_id, places in by_source.items():
             parent = parents.get(source_id, document)
             children = self._children(parent, [chunks[place] for place in places])
-            for place, child in zip(places, children, strict=True):
-                placed[place] = child
-        return placed
+            placed.update(zip(places, children, strict=True))
+        return list(placed.values())
 
     def _children(self, parent: Document, chunks: Sequence[Document]) -> list[Document]:
         source = core_document(parent)
-        pieces = []
-        for chunk in chunks:
-            start = chunk.meta.get(KEYS.start)
-            pieces.append(SplitPiece(chunk.content or "", start=start))
+        pieces = [
+            SplitPiece(chunk.content or "", start=chunk.meta.get(KEYS.start)) for chunk in chunks
+        ]
         cut, records = placed_records(source, pieces, WHOLE, KEYS, self.unplaced)
         placed = []
-        pages, roots = page_numbers(parent, cut), root_places(parent, cut)
+        pages, roots = page_numbers(source, cut), root_places(source, cut)
         for chunk, record, page, root in zip(chunks, records, pages, roots, strict=True):
             meta = dict(chunk.meta)
             meta.pop(KEYS.start, None)
@@ -437,35 +428,27 @@ class ChunkcoreIndexUpdater(Serialized):
         filters = {"field": "meta.source_id", "operator": "in", "value": sorted(sources)}
         stored = self.document_store.filter_documents(filters=filters) if sources else []
         by_id = {chunk.id: chunk for chunk in stored}
-        changed = [chunk for chunk in documents if not _same(by_id.get(chunk.id), chunk)]
-        vectors = _vectors(stored)
+        embedded: dict[str, Document] = {}
+        for chunk in stored:
+            if chunk.embedding is not None or chunk.sparse_embedding is not None:
+                embedded.setdefault(_content(chunk), chunk)
         fresh, moved = [], []
-        for chunk in changed:
-            known = vectors.get(_content(chunk))
+        for chunk in documents:
+            if chunk.id in by_id and _same(by_id[chunk.id], chunk):
+                continue
+            known = embedded.get(_content(chunk))
             if known is None:
                 fresh.append(chunk)
-            else:
-                moved.append(replace(chunk, **known))
+                continue
+            vectors = {"embedding": known.embedding, "sparse_embedding": known.sparse_embedding}
+            moved.append(replace(chunk, **vectors))
         stale = sorted(by_id.keys() - {chunk.id for chunk in documents})
-        unchanged = len(documents) - len(changed)
+        unchanged = len(documents) - len(fresh) - len(moved)
         return {"documents": fresh, "moved": moved, "stale": stale, "unchanged": unchanged}
 
 
-def _vectors(stored: Sequence[Document]) -> dict[str, Metadata]:
-    """The vectors of documents that have some, by what they are of; the first of several counts."""
-    vectors: dict[str, Metadata] = {}
-    for chunk in stored:
-        dense, sparse = chunk.embedding, chunk.sparse_embedding
-        if dense is not None or sparse is not None:
-            known = {"embedding": dense, "sparse_embedding": sparse}
-            vectors.setdefault(_content(chunk), known)
-    return vectors
-
-
-def _same(stored: Document | None, chunk: Document) -> bool:
-    """Whether the store has the chunk; some stores keep no ``_split_overlap``."""
-    if stored is None:
-        return False
+def _same(stored: Document, chunk: Document) -> bool:
+    """Whether a chunk is as the store has it; some stores keep no ``_split_overlap``."""
     kept = dict(chunk.meta)
     if "_split_overlap" not in stored.meta:
         kept.pop("_split_overlap", None)
