@@ -146,18 +146,16 @@ def _sought(text: str, pieces: Sequence[SplitPiece], unplaced: Unplaced) -> list
     end = 0
     for piece, hit in zip(pieces, located, strict=True):
         spans, next_start = hit.spans, following.pop()
-        derived: str | None = piece.text
-        if spans:
-            derived = None if spans[0].slice(text) == piece.text else piece.text
-        elif unplaced == "refuse":
-            raise DataError(
-                f"the splitter gave a piece that stands nowhere in its text: {piece.text[:80]!r}; configure it so that "
-                'it keeps the text, or mark such pieces by unplaced="mark"'
-            )
-        else:
+        if not spans:
+            if unplaced == "refuse":
+                raise DataError(
+                    f"the splitter gave a piece that stands nowhere in its text: {piece.text[:80]!r}; configure it so "
+                    'that it keeps the text, or mark such pieces by unplaced="mark"'
+                )
             begin = min(end, len(text) - 1)
             spans = (Span(begin, max(begin + 1, next_start)),)
         end = spans[-1].end
+        derived = None if spans[0].slice(text) == piece.text else piece.text
         metadata = dict(piece.metadata)
         if hit.match != "exact":
             metadata[LOCATED] = hit.match
@@ -176,15 +174,9 @@ def placed_records(
     drafts = place_pieces(document.text, pieces, unplaced)
     chunks: list[Chunk] = []
     for piece, draft in zip(pieces, drafts, strict=True):
+        is_derived = draft.derived is not None
         place = (document.id, len(chunks), draft.spans)
-        chunk = Chunk(
-            *place,
-            piece.text,
-            token_count=0,
-            metadata=draft.metadata,
-            derived=draft.derived is not None,
-        )
-        chunks.append(chunk)
+        chunks.append(Chunk(*place, piece.text, 0, metadata=draft.metadata, derived=is_derived))
     records = chunk_records(document, chunks, origin, {}, keys, set())
     return chunks, [record for _, _, record in records]
 

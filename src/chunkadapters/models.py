@@ -10,7 +10,7 @@ from contextlib import suppress
 from enum import Enum
 from pathlib import PurePath
 from types import ModuleType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
@@ -92,10 +92,13 @@ _DEPTH = 3
 _HIDDEN = "[secret]"
 
 
+Kinds: TypeAlias = tuple[type, ...]
+
+
 def identify(
     framework: str,
     model: object,
-    kinds: tuple[type, ...],
+    kinds: Kinds,
     name: str | None = None,
     fingerprint: str | None = None,
 ) -> tuple[str, str]:
@@ -130,7 +133,7 @@ def _state(model: object) -> dict[str, Any]:
     return getattr(model, "__dict__", {}) | (private if isinstance(private, dict) else {})
 
 
-def _settings(model: object, kinds: tuple[type, ...], depth: int, unknown: list[str]) -> list[Any]:
+def _settings(model: object, kinds: Kinds, depth: int, unknown: list[str]) -> list[Any]:
     """The class and its settings, with those of wrapped models, as JSON values.
 
     Without secrets, time-outs and the like, and objects that cannot be expressed so, whose classes go to `unknown`.
@@ -183,7 +186,7 @@ def _without_user(text: str) -> str:
         return ""
 
 
-def _label(model: object, kinds: tuple[type, ...]) -> str:
+def _label(model: object, kinds: Kinds) -> str:
     """The model's name, or that of a model it wraps."""
     state = _state(model)
     for key in _NAMING:
@@ -276,7 +279,7 @@ class BridgedEmbedder(Fingerprinted):
     symmetric = False
     methods: ClassVar[tuple[str, str]]
     framework: ClassVar[str]
-    kinds: ClassVar[tuple[type, ...]] = ()
+    kinds: ClassVar[Kinds] = ()
 
     def __init__(
         self,
@@ -350,7 +353,7 @@ class BridgedLLM(MeteredLLM):
 
     model: Any
     framework: ClassVar[str]
-    kinds: ClassVar[tuple[type, ...]] = ()
+    kinds: ClassVar[Kinds] = ()
 
     def __init__(
         self,
@@ -385,11 +388,10 @@ class BridgedLLM(MeteredLLM):
         clean = without_secrets(error, secrets_within(self.model))
         message = f"the model {self.name!r} failed: {type(error).__name__}: {clean}"
         status, code = _status(error), str(getattr(error, "code", ""))
-        if _is_a(error, "timeout", "contentfilter", "refusal") or code == "content_filter":
+        is_refused = _is_a(error, "timeout", "contentfilter", "refusal") or code == "content_filter"
+        if is_refused or (status and is_busy(status, code)):
             return NoAnswerError(message)
-        if status is not None:
-            return NoAnswerError(message) if is_busy(status, code) else ModelError(message)
-        if isinstance(error, _UNREADABLE) or _is_a(error, "finishreason"):
+        if not status and (isinstance(error, _UNREADABLE) or _is_a(error, "finishreason")):
             return BadAnswerError(f"expected an answer that can be read ({message})")
         return ModelError(message)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 from typing_extensions import Unpack
 
 from chunkadapters.models import at_once, finished, secrets_within, without_secrets
-from chunkadapters.places import ALSO_IN, PAGE_KEYS, PAGES, SPANS, page_of
+from chunkadapters.places import ALSO_IN, PAGE_KEYS, PAGES, SPANS, MetadataLike, page_of
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
 from chunkcore.locating import (
@@ -200,7 +200,7 @@ class DeployedRetriever:
     ask: Ask
     aask: AsyncAsk
     parts: object = None
-    filtered: Callable[[Mapping[str, object]], DeployedRetriever] | None = None
+    filtered: Callable[[MetadataLike], DeployedRetriever] | None = None
     advice: str = ""
 
 
@@ -224,7 +224,7 @@ class ScoreOptions(_Scored, RunOptions, total=False):
     """How a retriever is run and scored; see `RetrieverHooks.evaluate_retriever`. Hints name the first ones first."""
 
 
-def check_obeyed(where: Mapping[str, object], metadata: Mapping[str, object]) -> None:
+def check_obeyed(where: MetadataLike, metadata: MetadataLike) -> None:
     """Raise `OptionError`: a filter names a value, and a hit has another one.
 
     A text and a number are not compared: a store may make one of the other.
@@ -246,7 +246,7 @@ class RetrieverRun:
 
     system: DeployedRetriever
     hits_of: Callable[[object], list[Hit]]
-    named: Benchmark | str
+    benchmark: Benchmark
     pool: Iterable[object] | None = None
     name: str | None = None
     retries: int = 2
@@ -256,9 +256,11 @@ class RetrieverRun:
     def __post_init__(self) -> None:
         check_number("retries", self.retries)
         check_number("retry_wait", self.retry_wait, whole=False)
-        self.benchmark = _benchmark(self.named)
-        self._pool = None if self.pool is None else self.hits_of(list(self.pool))
         self._places = BenchmarkPlaces(self.benchmark)
+        self._pool = None
+        if self.pool is not None:
+            hits = self.hits_of(list(self.pool))
+            self._pool = _pieces(self._places.locator.locate_all(hits))
         self._verdicts: dict[str, list[Verdict]] = {}
         self._failures: dict[str, str] = {}
         self._began = time.perf_counter()
@@ -266,20 +268,19 @@ class RetrieverRun:
 
     def _filtered(self, query: Query) -> DeployedRetriever:
         """The retriever for a question. Raises `OptionError`: it takes no such filter."""
-        where = query.where
-        if not where:
+        if not query.where:
             return self.system
         filtered = f"question {query.id} has a filter (where)"
         if self.system.filtered is None:
             raise OptionError(f"{filtered}, and {self.system.name} takes none in a call")
-        allowed_documents(where, [])  # raises for operators, and for what equals nothing
-        for key, value in where.items():
-            if not isinstance(value, str | bool | int | float):
+        allowed_documents(query.where, [])  # raises for operators, and for what equals nothing
+        for key, value in query.where.items():
+            if not isinstance(value, str | int | float):
                 raise OptionError(
                     f"{filtered} with {echo(value)} for {echo(key)}: a framework's retriever gets one text, number, "
                     "true or false a key, which means the same in every store"
                 )
-        return self.system.filtered(where)
+        return self.system.filtered(query.where)
 
     async def ask_all(self, concurrency: int | None) -> None:
         """Ask all questions: by the asynchronous method, at most so many at a time; or one after the other (None)."""
@@ -345,14 +346,11 @@ class RetrieverRun:
     def run(self) -> Run:
         """The answers, in the order of the benchmark's questions; warns of what is wrong with them."""
         seconds = {"search": time.perf_counter() - self._began}
-        pool = None
-        if self._pool is not None:
-            pool = _pieces(self._places.locator.locate_all(self._pool))
         order = [query.id for query in self.benchmark.queries]
         run = Run(
             name=self.name or self.system.name,
             results={key: _pieces(self._verdicts[key]) for key in order if key in self._verdicts},
-            pool=pool,
+            pool=self._pool,
             seconds=seconds,
             failures={key: self._failures[key] for key in order if key in self._failures},
         )
@@ -516,9 +514,10 @@ class RetrieverHooks(Generic[Retriever]):
                 "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
             )
         check_is_retriever(retriever)
-        others = dict(options)
-        asking = {name: others.pop(name) for name in self.asking if name in others}
-        run = RetrieverRun(self.system(retriever, **asking), self.hits, benchmark, **others)
+        asking = {name: options[name] for name in self.asking if name in options}
+        others = {name: value for name, value in options.items() if name not in asking}
+        system = self.system(retriever, **asking)
+        run = RetrieverRun(system, self.hits, _benchmark(benchmark), **others)
         await run.ask_all(concurrency)
         return run.run()
 

@@ -6,7 +6,7 @@ The components are in Haystack's own namespace, `haystack_integrations`, because
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import signature
@@ -178,11 +178,14 @@ class Socket:
         return (get_origin(kind) or kind, get_args(kind)) in shapes
 
 
-def sockets_of(component: object, name: str = "") -> tuple[list[Socket], list[Socket]]:
+Sockets: TypeAlias = list[Socket]
+
+
+def sockets_of(component: object, name: str = "") -> tuple[Sockets, Sockets]:
     """The inputs and the outputs of a component; none of anything else. `name` is its name in a pipeline."""
     held: Any = component
-    inputs: list[Socket] = []
-    outputs: list[Socket] = []
+    inputs: Sockets = []
+    outputs: Sockets = []
     if is_component(component):
         for row in held.__haystack_input__._sockets_dict.values():
             is_connected = bool(name and row.senders)
@@ -195,9 +198,7 @@ def sockets_of(component: object, name: str = "") -> tuple[list[Socket], list[So
     return inputs, outputs
 
 
-def find_queries(
-    inputs: Sequence[Socket], query_socket: str | Sequence[str] | None
-) -> list[Socket]:
+def find_queries(inputs: Sockets, query_socket: str | Sequence[str] | None) -> Sockets:
     """The inputs that take the question: the named ones, else the only mandatory string. Raises `OptionError`."""
     if query_socket is not None:
         names = [query_socket] if isinstance(query_socket, str) else query_socket
@@ -216,7 +217,7 @@ def find_queries(
     return texts
 
 
-def find_documents(outputs: Sequence[Socket], documents_socket: str | None) -> Socket:
+def find_documents(outputs: Sockets, documents_socket: str | None) -> Socket:
     """The output of documents: the named one, else the only one.
 
     If no output gives documents, connected ones are searched: the retriever of a pipeline that ends in a generator.
@@ -238,18 +239,18 @@ def find_documents(outputs: Sequence[Socket], documents_socket: str | None) -> S
     return matches[0]
 
 
-def _named(name: str, candidates: Sequence[Socket], option: str) -> Socket:
+def _named(name: str, candidates: Sockets, option: str) -> Socket:
     for socket in candidates:
         if str(socket) == name:
             return socket
     raise OptionError(f"{option}: there is no {name!r}; expected one of {_listed(candidates)}")
 
 
-def _listed(sockets: Iterable[Socket]) -> str:
+def _listed(sockets: Sockets) -> str:
     return ", ".join(map(str, sockets)) or "none"
 
 
-def _has(sockets: Sequence[Socket], name: str) -> bool:
+def _has(sockets: Sockets, name: str) -> bool:
     return any(socket.name == name for socket in sockets)
 
 

@@ -14,6 +14,7 @@ from typing_extensions import Unpack
 from chunkadapters.behind import Behind
 from chunkadapters.haystack.documents import (
     Socket,
+    Sockets,
     Values,
     find_documents,
     find_queries,
@@ -23,6 +24,7 @@ from chunkadapters.haystack.documents import (
     warm_up,
 )
 from chunkadapters.models import finished
+from chunkadapters.places import MetadataLike
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks, RunOptions, ScoreOptions
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.options import suggesting
@@ -50,8 +52,8 @@ def _system(
             f"expected a Haystack component or Pipeline, got {kind_of(retriever)}; a store is asked through its "
             "retriever"
         )
-    taken: list[Socket] = []
-    given: list[Socket] = []
+    taken: Sockets = []
+    given: Sockets = []
     for name, part in parts.items():
         inside = sockets_of(part, name)
         taken += inside[0]
@@ -63,9 +65,7 @@ def _system(
     return _Asked(retriever, parts, constant, queries, documents).deployed()
 
 
-def _check_inputs(
-    constant: Mapping[str, Values], queries: Sequence[Socket], inputs: Sequence[Socket]
-) -> None:
+def _check_inputs(constant: Mapping[str, Values], queries: Sockets, inputs: Sockets) -> None:
     """Raise `OptionError` unless every mandatory input has a value, and every constant one is there."""
     stated = set()
     for component, values in constant.items():
@@ -98,7 +98,7 @@ class _Asked:
     retriever: Component | Pipeline
     parts: Mapping[str, Any]
     constant: Mapping[str, Values]
-    queries: Sequence[Socket]
+    queries: Sockets
     documents: Socket
 
     def deployed(self) -> DeployedRetriever:
@@ -131,14 +131,15 @@ class _Asked:
         # Nothing, if a router led the question elsewhere.
         return outputs.get(component, {}).get(name, []) if component else outputs[name]
 
-    def _filtered(self, where: Mapping[str, object]) -> DeployedRetriever:
+    def _filtered(self, where: MetadataLike) -> DeployedRetriever:
         """With the filter of one question, beside the filters that the app has of its own.
 
         Raises `OptionError`: a retriever inside has no input for it.
         """
-        conditions: list[Any] = []
-        for key, value in where.items():
-            conditions.append({"field": f"meta.{key}", "operator": "==", "value": value})
+        conditions = [
+            {"field": f"meta.{key}", "operator": "==", "value": value}
+            for key, value in where.items()
+        ]
         constant = dict(self.constant)
         for name in self._sources():
             part, values = self.parts[name], constant.get(name, {})

@@ -147,6 +147,7 @@ def _read(answer: object) -> Reply:
 
 
 AnyRunnable: TypeAlias = Runnable[Any, Any]
+_Calls: TypeAlias = list[tuple[AnyRunnable, RunnableConfig | None]]
 
 # What hands the arguments of a call on to the runnables inside of it.
 _WRAPPERS = (DynamicRunnable, RunnableBindingBase, RunnableWithFallbacks, RunnableSequence)
@@ -215,9 +216,7 @@ def _reached(runnable: AnyRunnable, config: RunnableConfig | None = None) -> Ite
         yield from _reached(child, inner)
 
 
-def _called_by(
-    runnable: AnyRunnable, config: RunnableConfig | None
-) -> list[tuple[AnyRunnable, RunnableConfig | None]]:
+def _called_by(runnable: AnyRunnable, config: RunnableConfig | None) -> _Calls:
     """The runnables to which one hands a call's arguments, with the configuration that they are called with."""
     if isinstance(runnable, DynamicRunnable):
         return [runnable.prepare(config)]
@@ -227,7 +226,7 @@ def _called_by(
         return [(child, config) for child in runnable.runnables]
     if isinstance(runnable, RunnableSequence):
         return [(runnable.first, config)]
-    called: list[tuple[AnyRunnable, RunnableConfig | None]] = []
+    called: _Calls = []
     if isinstance(runnable, BaseRetriever):
         for child in _inside(runnable):
             if isinstance(child, (BaseRetriever, *_WRAPPERS)):

@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 KEYS = PlaceKeys("start_index", "end_index", page="page")
-UNKNOWN = {"start_index": -1, "end_index": -1}  # LangChain writes -1 where it finds a chunk nowhere
+# LangChain writes -1 where it finds a chunk nowhere.
+_UNKNOWN: Metadata = {"start_index": -1, "end_index": -1, WHITE_SPACE: ""}
 # Loaders make a document of each of these, and offsets refer to that.
 _Model: TypeAlias = "Embedder | Embeddings | str | None"
 
@@ -220,7 +221,7 @@ class ChunkcoreTextSplitter(TextSplitter):
             parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
             records = chunk_records(source.document, chunks, source.origin, parent, KEYS, taken)
             for text, chunk_id, record in records:
-                metadata = own_copy(parent) | UNKNOWN | {WHITE_SPACE: ""} | record
+                metadata = own_copy(parent) | _UNKNOWN | record
                 metadata["source_id"] = source.id
                 name = chunk_id if self._with_ids else None
                 documents.append(Document(page_content=text, metadata=metadata, id=name))

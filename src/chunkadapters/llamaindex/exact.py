@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -107,37 +107,34 @@ class _Merged(Chunker):
         self, source: TokenizedText, cuts: Sequence[Cut], *, strip: bool, strict: bool
     ) -> list[Draft]:
         """The last of `cuts` cuts anything. `strict`: no piece that cannot be cut is over the size."""
-        pieces = []
-        sizes = [0]
         end = len(source.text)
-        waiting = [((0, end), source.count(0, end), False)]
-        while waiting:
-            piece, size, is_whole = waiting.pop()
-            if size > self.size and not is_whole:
-                parts = _first_parts(source.text, piece, cuts)
-                counts = source.counts(*as_table(parts).T).tolist()
-                only = [len(parts) == 1] * len(parts)
-                waiting += reversed(list(zip(parts, counts, only, strict=True)))
-                continue
-            if size > self.size and strict:
-                raise SizeError(
-                    f"a single character counts {size}, over the size of {self.size}: choose a larger size"
-                )
-            pieces.append(piece)
-            sizes.append(size)
-        rows = pack(np.cumsum(sizes), self.size, self.overlap)
+        sized = list(self._pieces(source, (0, end), source.count(0, end), cuts))
+        pieces = [piece for piece, _ in sized]
+        sizes = [size for _, size in sized]
+        over = [size for size in sizes if size > self.size]
+        if over and strict:
+            raise SizeError(
+                f"a single character counts {over[0]}, over the size of {self.size}: choose a larger size"
+            )
+        rows = pack(np.cumsum([0, *sizes]), self.size, self.overlap)
         return joined_drafts(source.text, pieces, rows, "", strip=strip)
 
-
-def _first_parts(text: str, piece: PieceRange, cuts: Sequence[Cut]) -> list[PieceRange]:
-    """The parts of a piece by the first way that gives two or more, else by the last."""
-    begin, end = piece
-    parts: list[PieceRange] = []
-    for cut in cuts:
-        parts = [(begin + first, begin + last) for first, last in cut(text[begin:end])]
-        if len(parts) > 1:
-            break
-    return parts
+    def _pieces(
+        self, source: TokenizedText, piece: PieceRange, size: int, cuts: Sequence[Cut]
+    ) -> Iterator[tuple[PieceRange, int]]:
+        """The piece, or what it is cut into if it is over the size, with the sizes."""
+        parts = [piece]
+        begin, end = piece
+        for cut in cuts:
+            if size <= self.size or len(parts) > 1:
+                break
+            parts = [(begin + first, begin + last) for first, last in cut(source.text[begin:end])]
+        if len(parts) < 2:
+            yield piece, size
+            return
+        counts = source.counts(*as_table(parts).T).tolist()
+        for part, count in zip(parts, counts, strict=True):
+            yield from self._pieces(source, part, count, cuts)
 
 
 @chunkers.register("llamaindex_sentence")

@@ -191,7 +191,7 @@ class _InThread(NodeParser, ABC):
                     "pass it as from_dict(data, id_func=...)",
                     UserWarning,
                 )
-            return _ID_FUNCS.get(name, chunk_id_func)
+            return _ID_FUNCS.get(str(name), chunk_id_func)
         return chunk_id_func if value is None else value
 
     async def _aparse_nodes(
@@ -273,17 +273,18 @@ class ChunkcoreNodeParser(_InThread):
         built = build(chunker, merged(options, more), model, "llamaindex")
         if metadata_aware:
             _size_of(built)
-        super().__init__(
-            chunker=built,
-            options=options_of(built),
-            fingerprint=built.fingerprint,
-            fit_to=model and model.name,
-            metadata_aware=metadata_aware,
-            include_metadata=include_metadata,
-            include_prev_next_rel=include_prev_next_rel,
-            callback_manager=callback_manager or CallbackManager([]),
-            id_func=id_func,
-        )
+        fields: Metadata = {
+            "chunker": built,
+            "options": options_of(built),
+            "fingerprint": built.fingerprint,
+            "fit_to": model and model.name,
+            "metadata_aware": metadata_aware,
+            "include_metadata": include_metadata,
+            "include_prev_next_rel": include_prev_next_rel,
+            "callback_manager": callback_manager or CallbackManager([]),
+            "id_func": id_func,
+        }
+        super().__init__(**fields)
         self._fit_to = model
 
     @field_serializer("chunker")
@@ -359,14 +360,13 @@ class ChunkcoreNodeParser(_InThread):
     ) -> list[BaseNode]:
         # The base class would search each text again, overwrite the offsets, and link chained nodes backwards only.
         for node in nodes:
-            parent = parent_doc_map.get(getattr(node.source_node, "node_id", ""))
+            parent = parent_doc_map.get(node.ref_doc_id or "")
             if parent is not None and parent.source_node is not None:
                 node.relationships[NodeRelationship.SOURCE] = parent.source_node
         if self.include_prev_next_rel:
             infos = [node.as_related_node_info() for node in nodes]
             for (left, before), (right, after) in pairwise(zip(nodes, infos, strict=True)):
-                source = getattr(left.source_node, "node_id", None)
-                if source and source == getattr(right.source_node, "node_id", None):
+                if left.ref_doc_id and left.ref_doc_id == right.ref_doc_id:
                     left.relationships[NodeRelationship.NEXT] = after
                     right.relationships[NodeRelationship.PREVIOUS] = before
         return nodes
@@ -474,8 +474,8 @@ class PlacedNodeParser(_InThread):
         siblings = defaultdict(list)
         for node in nodes:
             if isinstance(node, TextNode) and text_of(node):
-                relation = node.relationships.get(NodeRelationship.PARENT)
-                siblings[getattr(relation, "node_id", document.node_id)].append(node)
+                parent_id = getattr(node.parent_node, "node_id", document.node_id)
+                siblings[parent_id].append(node)
         parents = {node.node_id: node for node in (document, *nodes)}
         for parent_id, children in siblings.items():
             parent = parents.get(parent_id, document)

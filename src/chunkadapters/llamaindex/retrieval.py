@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -69,7 +69,7 @@ from chunkadapters.llamaindex.node_parser import (
     stated_place,
     text_of,
 )
-from chunkadapters.places import ALSO_IN, LOCATED, Metadata
+from chunkadapters.places import ALSO_IN, LOCATED, Metadata, MetadataLike
 from chunkadapters.scores import (
     DeployedRetriever,
     RetrieverHooks,
@@ -92,7 +92,7 @@ def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
     documents = names_of(node.ref_doc_id, metadata.get("source_id"))
     source = node.source_node
     if source is not None and ALSO_IN in source.metadata:
-        metadata = metadata | {ALSO_IN: source.metadata[ALSO_IN]}
+        metadata = {**metadata, ALSO_IN: source.metadata[ALSO_IN]}
     return KEYS.hit(
         text,
         metadata,
@@ -113,7 +113,7 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
     name = type(retriever).__name__
     if isinstance(retriever, BaseRetriever):
 
-        def filtered(where: Mapping[str, object]) -> DeployedRetriever:
+        def filtered(where: MetadataLike) -> DeployedRetriever:
             return _system(_narrowed(retriever, where))
 
         return DeployedRetriever(name, retriever.retrieve, retriever.aretrieve, retriever, filtered)
@@ -137,7 +137,7 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
     return DeployedRetriever(name, ask, aask, retriever)
 
 
-def _narrowed(retriever: BaseRetriever, where: Mapping[str, object]) -> BaseRetriever:
+def _narrowed(retriever: BaseRetriever, where: MetadataLike) -> BaseRetriever:
     """A copy of the retriever that also obeys a question's filter. Raises `OptionError`: it would ignore the filter."""
     narrowed = copy(retriever)
     name = type(retriever).__name__
@@ -164,9 +164,7 @@ def _check_filters(filters: object) -> None:
         _check_filters(part)
 
 
-def _both(
-    filters: MetadataFilters | None, where: Mapping[str, object], name: str
-) -> MetadataFilters:
+def _both(filters: MetadataFilters | None, where: MetadataLike, name: str) -> MetadataFilters:
     """A retriever's own filters and those of one question."""
     parts = []
     if filters is not None:
@@ -183,7 +181,7 @@ def _both(
                 f"a question has a filter (where) with {value} for {key!r}, and LlamaIndex' filters have only texts "
                 "and numbers"
             )
-        parts.append(MetadataFilter(key=key, value=value))  # type: ignore[arg-type]  # a text or a number
+        parts.append(MetadataFilter(key=key, value=value))
     return MetadataFilters(filters=parts)
 
 
@@ -254,7 +252,8 @@ class _Sources:
             relation[ALSO_IN] = metadata.pop(ALSO_IN)
         if passage.is_whole and given is not None:
             nodes.append(given)
-        node = _PassageNode(id_=passage.id, text=text, metadata=metadata, **place, **_shown(nodes))
+        values = {**place, **_shown(nodes), "metadata": metadata}
+        node = _PassageNode(id_=passage.id, text=text, **values)
         source = source.model_copy(update={"metadata": relation})
         node.relationships[NodeRelationship.SOURCE] = source
         return NodeWithScore(node=node, score=passage.retrieved.score)
@@ -537,7 +536,7 @@ class IndexRetriever(BaseRetriever):
         if filters is None:
             return None
 
-        def is_allowed(metadata: Mapping[str, object]) -> bool:
+        def is_allowed(metadata: MetadataLike) -> bool:
             return build_metadata_filter_fn(lambda _: dict(metadata), filters)("")
 
         return is_allowed
@@ -633,6 +632,5 @@ def _read(node: BaseNode) -> str:
 
 def _stated(node: BaseNode) -> tuple[str, Metadata, list[str]]:
     """What makes a node another one: its embedded text, metadata and neighbours."""
-    sides = (NodeRelationship.PREVIOUS, NodeRelationship.NEXT)
-    neighbours = [getattr(node.relationships.get(side), "node_id", "") for side in sides]
+    neighbours = [getattr(side, "node_id", "") for side in (node.prev_node, node.next_node)]
     return _read(node), node.metadata, neighbours

@@ -35,18 +35,12 @@ class ChunkcoreDocumentEmbedder(Serialized):
         """Embed documents. Returns ``{"documents": copies with embeddings}``. Raises `TypeError` or `ModelError`."""
         check_documents(self, documents)
         rows = embedded(self._embedder, list(map(self._text, documents)))
-        copies = []
-        for document, row in zip(documents, rows, strict=True):
-            copies.append(replace(document, embedding=row))
-        return {"documents": copies}
+        pairs = zip(documents, rows, strict=True)
+        return {"documents": [replace(document, embedding=row) for document, row in pairs]}
 
     def _text(self, document: Document) -> str:
-        lines = []
-        for key in self.meta_fields_to_embed:
-            value = document.meta.get(key)
-            if value is not None:
-                lines.append(str(value))
-        return "\n".join([*lines, document.content or ""])
+        values = [*map(document.meta.get, self.meta_fields_to_embed), document.content or ""]
+        return "\n".join([str(value) for value in values if value is not None])
 
 
 @component

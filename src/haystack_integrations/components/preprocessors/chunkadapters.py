@@ -440,8 +440,8 @@ class ChunkcoreIndexUpdater(Serialized):
             if known is None:
                 fresh.append(chunk)
                 continue
-            vectors = {"embedding": known.embedding, "sparse_embedding": known.sparse_embedding}
-            moved.append(replace(chunk, **vectors))
+            dense, sparse = known.embedding, known.sparse_embedding
+            moved.append(replace(chunk, embedding=dense, sparse_embedding=sparse))
         stale = sorted(by_id.keys() - {chunk.id for chunk in documents})
         unchanged = len(documents) - len(fresh) - len(moved)
         return {"documents": fresh, "moved": moved, "stale": stale, "unchanged": unchanged}

@@ -81,7 +81,7 @@ def passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
     text, document = passage.retrieved.text, passage.document
     if document is None:
         hit = deepcopy(hits[passage.hits[0]])
-        return hit if text in ("", hit.content) else replace(hit, content=text)
+        return replace(hit, content=text) if text else hit
     meta = passage.metadata([hit.meta for hit in hits], KEYS, OF_ONE_CHUNK)
     spans = passage.retrieved.spans
     meta |= {"source_id": document.id, **KEYS.write(spans)}

@@ -12,6 +12,7 @@ from haystack.utils.filters import document_matches_filter
 
 from chunkadapters.behind import IndexLike, Limits, MaxTokens, TokenCounterLike
 from chunkadapters.haystack.documents import DocumentLists
+from chunkadapters.places import MetadataLike
 from chunkcore.errors import OptionError, echo
 from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
@@ -35,7 +36,7 @@ def _check_filters(filters: object) -> None:
             raise OptionError(f"filters: {error}") from error
 
 
-def _check_fields(condition: Mapping[str, Any]) -> None:
+def _check_fields(condition: MetadataLike) -> None:
     field = condition.get("field")
     if field in _NO_METADATA:
         raise OptionError(f"filters are on metadata, such as meta.level; got the field {field!r}")
@@ -88,7 +89,7 @@ class ChunkcoreIndexRetriever(Indexed):
         _check_filters(filters)
         chosen = filters or self.filters or {}
 
-        def is_allowed(metadata: Mapping[str, object]) -> bool:
+        def is_allowed(metadata: MetadataLike) -> bool:
             return document_matches_filter(chosen, Document(content="", meta=dict(metadata)))
 
         limits = Limits(self.max_tokens, self.k, self.counter)
