@@ -131,7 +131,7 @@ class TiktokenCounter(TokenCounter):
         return np.array(count_each(self.name, unique), dtype=np.int64)[places]
 
     def boundaries(self, text: str) -> Numbers:
-        lengths = token_byte_lengths(self.name)[encode(self.name, text)]
+        lengths = token_byte_lengths(self.name).take(encode(self.name, text))
         starts: Numbers = np.cumsum(lengths, dtype=np.int64)
         starts -= lengths
         if not text.isascii():

@@ -160,6 +160,8 @@ class TokenizedText:
         for start, end in self.parts.tolist():
             edges.append(start)
             edges += [self.flags.index(1, least) for least in range(start + _BLOCK, end, _BLOCK)]
+        if len(edges) == 1:  # the usual text is not copied
+            return self.counter.boundaries(self.text)
         pieces = [
             self.counter.boundaries(self.text[start:end]) + start
             for start, end in pairwise([*edges, len(self.text)])
@@ -206,11 +208,11 @@ class TokenizedText:
         Of a piece only the head up to its first context-free boundary and the tail after the last one are encoded.
         Linear in the pieces' summed length.
         """
-        pieces = np.column_stack((starts, ends))
-        if len(pieces) < _FEW:
-            return np.array([self.count(*piece) for piece in pieces.tolist()], dtype=np.int64)
+        if len(starts) < _FEW:
+            counts = map(self.count, starts.tolist(), ends.tolist())
+            return np.array(list(counts), dtype=np.int64)
         is_boundary = np.frombuffer(self.flags, dtype=np.bool_)
-        first, last = pieces.T.copy()
+        first, last = starts.copy(), ends.copy()
         heads = (~is_boundary[starts]).nonzero()[0]
         tails = (~is_boundary[ends]).nonzero()[0]
         kind = self.edges.dtype  # of another one, all edges would be copied
@@ -219,13 +221,13 @@ class TokenizedText:
         is_apart = first > last
         first[is_apart] = last[is_apart] = ends[is_apart]
         tails = tails[~is_apart[tails]]
-        counts: Numbers = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
+        tokens: Numbers = self.boundaries.searchsorted(last) - self.boundaries.searchsorted(first)
         begins = np.concatenate((starts[heads], last[tails]))
         stops = np.concatenate((first[heads], ends[tails]))
         ragged = self.counter.count_many(self.slices(np.column_stack((begins, stops))))
-        counts[heads] += ragged[: len(heads)]
-        counts[tails] += ragged[len(heads) :]
-        return counts
+        tokens[heads] += ragged[: len(heads)]
+        tokens[tails] += ragged[len(heads) :]
+        return tokens
 
 
 class TokenCounter(ABC):
