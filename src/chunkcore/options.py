@@ -44,7 +44,7 @@ def check_option_names(owner: str, options: Iterable[str], names: Iterable[str])
     chunkcore.errors.OptionError: the chunker blank has no option 'sise': expected some of size; did you mean 'size'?
     """
     names = list(names)
-    unknown = sorted(set(options) - set(names))
+    unknown = sorted(set(options).difference(names))[:3]
     if not unknown:
         return
     expected = "it has none"
@@ -54,9 +54,9 @@ def check_option_names(owner: str, options: Iterable[str], names: Iterable[str])
             there = [option for option in meant.split() if option in names]
             if there:
                 hints[guess] = repr(there[0])
-        hint = suggestion(unknown[:3], names, hints)
+        hint = suggestion(unknown, names, hints)
         expected = f"expected some of {', '.join(names)}{hint}"
-    listed = ", ".join(map(echo, unknown[:3]))
+    listed = ", ".join(map(echo, unknown))
     raise OptionError(f"{owner} has no option {listed}: {expected}")
 
 
@@ -92,18 +92,16 @@ def suggesting(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def _written_out(function: Callable[..., Any]) -> Signature:
     """The signature, with options of a TypedDict as parameters."""
     shape = signature(function)
-    parameters: list[Parameter] = []
-    for parameter in shape.parameters.values():
-        kind = str(parameter.annotation)
-        if not kind.startswith("Unpack["):
-            parameters.append(parameter)
-            continue
-        options = function.__globals__[kind.removeprefix("Unpack[").removesuffix("]")]
-        for name, value in options.__annotations__.items():
-            annotation = getattr(value, "__forward_arg__", value)
-            parameters.append(
-                Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=annotation)
-            )
+    parameters = list(shape.parameters.values())
+    kind, _, options = str(parameters[-1].annotation).partition("[")
+    if kind != "Unpack":
+        return shape
+    parameters.pop()
+    for name, value in function.__globals__[options[:-1]].__annotations__.items():
+        annotation = getattr(value, "__forward_arg__", value)
+        parameters.append(
+            Parameter(name, Parameter.KEYWORD_ONLY, default=..., annotation=annotation)
+        )
     return shape.replace(parameters=parameters)
 
 
@@ -134,10 +132,6 @@ _NAMES = {
 }
 
 
-class _WrongTypeError(Exception):
-    pass
-
-
 def check_options(thing: Any) -> None:
     """Check every option of a frozen dataclass instance that is not its default, and store what `check_option` returns;
     then `check_ranges` with the `bounds` of its class and of those above it.
@@ -164,7 +158,7 @@ def check_option(cls: type, name: str, value: Any) -> Any:
     hint = _hints(cls)[name]
     try:
         return _checked(value, hint)
-    except _WrongTypeError:
+    except TypeError:
         is_large = isinstance(value, Real) and abs(cast(Any, value)) > LARGEST
         limit = f" of at most {LARGEST}" if is_large else ""
         # A chunker's name, or a retriever's kind: its name is an instance property.
@@ -222,7 +216,7 @@ def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) ->
             is_inside = is_inside and fits(value, limit)
         if not is_inside:
             is_optional = type(None) in get_args(_hints(cls).get(name))
-            null = ", or null for none" if is_optional and len(limits) == 1 else ""
+            null = ", or null for none" if is_optional else ""
             raise OptionError(f"{name} is {' and '.join(limits)}{null}, got {value}")
 
 
@@ -232,46 +226,29 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 def _checked(value: Any, hint: Any) -> Any:
-    """The value as stored under a type hint. Raises `_WrongTypeError`."""
-    if hint is Any:
-        return value
+    """The value as stored under a type hint. Raises `TypeError`."""
     kind, parts = get_origin(hint) or hint, get_args(hint)
     if kind in (Union, types.UnionType):
         for choice in parts:
-            with suppress(_WrongTypeError):
+            with suppress(TypeError):
                 return _checked(value, choice)
-        raise _WrongTypeError
-    if kind is tuple:
-        return _checked_items(value, parts)
-    if hint in (int, float):
-        return _checked_number(value, hint)
-    if kind is Literal:
+        is_right = False
+    elif kind is tuple:
+        hints = parts[:1] * len(value) if parts[1:] == (...,) else parts
+        is_right = isinstance(value, tuple | list) and len(hints) == len(value)
+        value = tuple(map(_checked, value, hints))
+    elif kind in (int, float):
+        expected = Integral if kind is int else Real
+        # NaN is refused here: no range check would catch it.
+        is_right = isinstance(value, expected) and abs(cast("Any", value)) <= LARGEST
+        is_right = is_right and not isinstance(value, bool)
+    elif kind is Literal:
         is_right = (type(value), value) in [(type(choice), choice) for choice in parts]
     else:
-        is_right = isinstance(value, kind)
+        is_right = hint is Any or isinstance(value, kind)
     if not is_right:
-        raise _WrongTypeError
-    return str(value) if hint is str else value
-
-
-def _checked_items(value: Any, hints: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not isinstance(value, tuple | list):
-        raise _WrongTypeError
-    if hints[1:] == (...,):
-        hints = hints[:1] * len(value)
-    if len(hints) != len(value):
-        raise _WrongTypeError
-    return tuple(map(_checked, value, hints))
-
-
-def _checked_number(value: Any, kind: type) -> Any:
-    """Python's number for NumPy's. NaN is refused here: no range check would catch it."""
-    expected = Integral if kind is int else Real
-    if not isinstance(value, expected) or isinstance(value, bool):
-        raise _WrongTypeError
-    if not abs(cast(Any, value)) <= LARGEST:
-        raise _WrongTypeError
-    return kind(value)
+        raise TypeError
+    return kind(value) if kind in (int, float, str) else value
 
 
 def described(hint: Any) -> str:
@@ -296,32 +273,23 @@ def described(hint: Any) -> str:
 _BARE = re.compile(r"[^\s,\"'\[\]{}=+]([^,\"'\[\]{}+]*[^\s,\"'\[\]{}+])?")
 
 
-def split_spec(spec: str) -> tuple[str, dict[str, Any]]:
+def split_spec(
+    spec: str, noun: str = "chunker", unnamed: list[str] | None = None
+) -> tuple[str, dict[str, Any]]:
     """The name and options in ``name:option=value,...``; neither is looked up. Raises `OptionError` if malformed.
 
     A value is JSON if it parses as JSON, else a plain string. Commas inside brackets and double quotes belong to it.
+    `noun` is what errors call it. `unnamed` collects parts without "="; None makes them errors.
 
     >>> split_spec("recursive:size=50,keep=end")
     ('recursive', {'size': 50, 'keep': 'end'})
     """
     if not isinstance(spec, str):
-        raise OptionError(f"a chunker is given as name:option=value,...; got {echo(spec)}")
+        raise OptionError(f"a {noun} is given as name:option=value,...; got {echo(spec)}")
     name, _, rest = spec.partition(":")
-    options = split_options(rest, spec, "chunker") if rest else {}
-    return name.strip(), options
-
-
-def split_options(
-    text: str, spec: str, noun: str, unnamed: list[str] | None = None
-) -> dict[str, Any]:
-    """The options in ``option=value,option=value``.
-
-    `spec` and `noun` appear in errors. `unnamed` collects parts without "="; None makes them errors.
-    """
     options: dict[str, Any] = {}
-    for part in map(str.strip, split_parts(text, spec, noun)):
-        option, equals, value = part.partition("=")
-        option = option.strip()
+    for part in map(str.strip, split_parts(rest, spec, noun)):
+        option, equals, value = map(str.strip, part.partition("="))
         if unnamed is not None and part.startswith('"'):
             unnamed.append(str(read_value(part, noun)))
         elif unnamed is not None and not equals:
@@ -333,8 +301,8 @@ def split_options(
                 f"the option {option} is given twice in the {noun} {echo(spec)}; keep one"
             )
         else:
-            options[option] = read_value(value.strip(), option)
-    return options
+            options[option] = read_value(value, option)
+    return name.strip(), options
 
 
 def plain_options(thing: Any, *, changed: bool = False) -> dict[str, Any]:
@@ -422,8 +390,5 @@ def _no_constant(name: str) -> Any:
 
 
 def _write(value: Any) -> str:
-    if isinstance(value, str) and _BARE.fullmatch(value):
-        with suppress(OptionError):
-            if isinstance(read_value(value, ""), str):
-                return value
-    return json.dumps(value)
+    is_text = isinstance(value, str) and _BARE.fullmatch(value)
+    return value if is_text and read_value(value, "") == value else json.dumps(value)

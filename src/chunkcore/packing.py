@@ -42,7 +42,7 @@ def running_counts(source: TokenizedText, pieces: Ranges) -> Numbers:
 
 def pack(
     sums: Numbers,
-    size: int,
+    size: float,
     overlap: int = 0,
     *,
     gap: int = 0,
@@ -68,10 +68,8 @@ def pack(
             end = bisect_right(reader, reader[begin] + size + gap, end + 2, stop + 1) - 1
             ranges.append((begin, end))
             if end < stop:
-                shared = 0
-                if overlap:
-                    needed = reader[end + 1] - reader[end]  # the next piece, and the gap before it
-                    shared = max(0, min(overlap, size - needed))
+                room = size - (reader[end + 1] - reader[end])  # beside the next piece and its gap
+                shared = max(0, min(overlap, room))
                 begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
     return ranges
 
@@ -150,12 +148,12 @@ def join_small(
         first, last, size = waiting.pop()
         neighbours = []  # each with the gap between, and the list that holds it
         if size < minimum and done and gaps[first] is not None:
-            neighbours.append((gaps[first], 0, done))
+            neighbours.append((gaps[first], done))
         if size < minimum and waiting and gaps[last] is not None:
-            neighbours.append((gaps[last], 1, waiting))
-        for _, _, neighbour in sorted(neighbours, key=itemgetter(0, 1)):
-            begin, end = min(first, neighbour[-1][0]), max(last, neighbour[-1][1])
-            whole = max(size, neighbour[-1][2])
+            neighbours.append((gaps[last], waiting))
+        for _, neighbour in sorted(neighbours, key=itemgetter(0)):
+            begin, end, whole = neighbour[-1]
+            begin, end, whole = min(first, begin), max(last, end), max(size, whole)
             if maximum is not None or whole < minimum:
                 whole = together(begin, end)
             if maximum is None or whole <= maximum:

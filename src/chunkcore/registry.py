@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from chunkcore.errors import OptionError, echo, suggestion
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoints
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -87,12 +87,17 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> T:
         """The thing of this name. Raises `OptionError` if the name is unknown or its package cannot be loaded."""
-        thing = self.find(name)
-        if thing is None:
-            raise OptionError(f"unknown {self.noun} {echo(name)}: {self._advice(name)}")
-        return thing
+        entry = self._entries.get(str(name))
+        if isinstance(entry, str):
+            module, _, attribute = entry.partition(":")
+            entry = self._entries[name] = getattr(import_module(module), attribute)
+        return self._of_a_package(name) if entry is None else entry
 
     __getitem__ = get
+
+    def find(self, name: object) -> T | None:
+        """Like `get`, but None for an unknown name."""
+        return self.get(str(name)) if name in self else None
 
     def _advice(self, name: object) -> str:
         """For an unknown name: the known ones, or how to list them, and the nearest."""
@@ -108,23 +113,11 @@ class Registry(Generic[T]):
             return f"{listed}; options follow a colon"
         return f"{listed}; several are given one by one"
 
-    def find(self, name: object, *, packages: bool = True) -> T | None:
-        """Like `get`, but None for an unknown name. Without `packages`, installed packages are not searched."""
-        if not isinstance(name, str):
-            return None
-        entry = self._entries.get(name)
-        if isinstance(entry, str):
-            module, _, attribute = entry.partition(":")
-            entry = self._entries[name] = getattr(import_module(module), attribute)
-        if entry is None and packages:
-            return self._of_a_package(name)
-        return entry
-
-    def _of_a_package(self, name: str) -> T | None:
-        """The thing that an entry point leads to, or None; it must have registered under the same name."""
-        offers = self._offers().get(name, [])
+    def _of_a_package(self, name: str) -> T:
+        """The thing that an entry point leads to; it must have registered under the same name."""
+        offers = [offer for offer in self._offers if offer.name == name]
         if not offers:
-            return None
+            raise OptionError(f"unknown {self.noun} {echo(name)}: {self._advice(name)}")
         packages = sorted(offer.dist.name if offer.dist else "(unknown)" for offer in offers)
         if len(packages) > 1:
             raise OptionError(
@@ -147,26 +140,21 @@ class Registry(Generic[T]):
             )
         return thing  # type: ignore[return-value]
 
-    def _offers(self) -> dict[str, list[EntryPoint]]:
-        offers: dict[str, list[EntryPoint]] = {}
-        for offer in _entry_points(self.group, tuple(sys.path)):
-            offers.setdefault(offer.name, []).append(offer)
-        return offers
+    @property
+    def _offers(self) -> EntryPoints:
+        return _entry_points(self.group, tuple(sys.path))
 
     @property
     def offered(self) -> list[str]:
         """Names from installed packages, sorted; nothing is imported."""
-        return sorted(self._offers())
+        return sorted(self._offers.names)
 
     def __iter__(self) -> Iterator[str]:
         """All names, sorted; nothing is imported."""
-        return iter(sorted({*self._entries, *self._offers()}))
+        return iter(sorted({*self._entries, *self._offers.names}))
 
     def __contains__(self, name: object) -> bool:
-        return name in list(self)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
+        return name in self._entries or name in self._offers.names
 
     def items(self) -> Iterator[tuple[str, T]]:
         """All names with their things. A package's thing that fails to load is skipped with a warning."""
@@ -178,8 +166,8 @@ class Registry(Generic[T]):
 
 
 @lru_cache(maxsize=64)
-def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+def _entry_points(group: str, path: tuple[str, ...]) -> EntryPoints:
     """Read once for each ``sys.path``: it opens a file of each installed package."""
     from importlib.metadata import entry_points  # slow to import, and rarely needed
 
-    return tuple(entry_points(group=group))
+    return entry_points(group=group)

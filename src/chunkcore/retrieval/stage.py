@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from chunkcore.errors import ModelError, OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, ask_twice, fetch
-from chunkcore.options import Bounds, format_spec, read_value, split_options, suggesting
+from chunkcore.options import Bounds, format_spec, read_value, split_spec, suggesting
 from chunkcore.plain import encodable
 from chunkcore.registry import Registry
 from chunkcore.retrieval.base import (
@@ -341,18 +341,17 @@ def get_retriever(spec: str | RetrievalMethod) -> RetrievalMethod:
     for suffix in reversed(list(_SUFFIX.finditer(shown))):
         if suffix[1] in stages:
             method = get_retriever(spec[: suffix.start()])
-            options = split_options(spec[suffix.end() :], spec, "retriever", parts)
+            _, options = split_spec(spec[suffix.start() :], "retriever", parts)
             if "method" in options:
                 raise OptionError(
                     f"{suffix[1]}: the method stands before +{suffix[1]}, as in bm25+{suffix[1]}"
                 )
             return stages.get(suffix[1]).read(parts, {**options, "method": method})
-    name, _, rest = spec.partition(":")
+    name, options = split_spec(spec, "retriever", parts)
     before, plus, unknown = name.rpartition("+")
     if plus and before.strip() in retrievers:
         stages.get(unknown.strip())
-    options = split_options(rest, spec, "retriever", parts)
-    return retrievers.get(name.strip()).read(parts, options)
+    return retrievers.get(name).read(parts, options)
 
 
 def load_index(
