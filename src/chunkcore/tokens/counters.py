@@ -17,10 +17,10 @@ from chunkcore.plain import encodable
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
 from chunkcore.tokens.encodings import (
-    count_each,
     encode,
     fast_encoder,
     load_encoding,
+    read,
     token_byte_lengths,
 )
 from chunkcore.tokens.tokenized import (
@@ -124,11 +124,18 @@ class TiktokenCounter(TokenCounter):
         return "toktok-rs" if fast_encoder(self.name) else "tiktoken"
 
     def count(self, text: str) -> int:
-        return count_each(self.name, [text])[0]
+        return len(encode(self.name, text))
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         unique, places = distinct(texts)
-        return np.array(count_each(self.name, unique), dtype=np.int64)[places]
+        fast = fast_encoder(self.name)
+        joined = "".join(unique)
+        clean, is_readable = read(joined)
+        if fast is not None and is_readable and clean is joined:
+            counts = list(map(fast.count, unique))
+        else:
+            counts = list(map(self.count, unique))
+        return np.array(counts, dtype=np.int64)[places]
 
     def boundaries(self, text: str) -> Numbers:
         lengths = token_byte_lengths(self.name).take(encode(self.name, text))
@@ -202,18 +209,18 @@ def get_counter(spec: str | TokenCounter) -> TokenCounter:
     if isinstance(spec, TokenCounter):
         return spec
     kind, _, options = str(spec).partition(":")
-    counter = counters.find(kind, packages=False)
-    if counter is None:
-        import tiktoken
+    if kind in RULES and kind == spec:
+        return TiktokenCounter(kind)
+    counter = counters.find(kind)
+    if counter is not None:
+        return counter.read(options)
+    import tiktoken
 
-        encodings = tiktoken.list_encoding_names()
-        if spec in encodings:
-            return TiktokenCounter(spec)
-        counter = counters.find(kind)
-    if counter is None:
-        raise OptionError(
-            f"unknown token counter {echo(spec)}: expected characters, words, hf:<name or path of a tokenizer>, "
-            f"embedder, embedder:<name of a model>, or one of {', '.join(sorted([*encodings, *counters.offered]))}"
-            f"{suggestion(spec, encodings, tiktoken.model.MODEL_TO_ENCODING)}"
-        )
-    return counter.read(options)
+    encodings = tiktoken.list_encoding_names()
+    if spec in encodings:
+        return TiktokenCounter(spec)
+    raise OptionError(
+        f"unknown token counter {echo(spec)}: expected characters, words, hf:<name or path of a tokenizer>, "
+        f"embedder, embedder:<name of a model>, or one of {', '.join(sorted([*encodings, *counters.offered]))}"
+        f"{suggestion(spec, encodings, tiktoken.model.MODEL_TO_ENCODING)}"
+    )

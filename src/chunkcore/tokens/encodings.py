@@ -8,7 +8,8 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -183,10 +184,8 @@ def token_byte_lengths(name: str) -> NDArray[np.int32]:
     encoding = load_encoding(name)
     lengths = np.zeros(encoding.n_vocab, dtype=np.int32)
     for token in range(encoding.n_vocab):
-        try:
+        with suppress(KeyError):  # unused ids
             lengths[token] = len(encoding.decode_single_token_bytes(token))
-        except KeyError:  # unused ids
-            continue
     return lengths
 
 
@@ -196,11 +195,11 @@ def encode(name: str, text: str) -> Ids:
     clean, is_readable = read(text)
     if fast is not None and is_readable:
         return fast.encode(clean)
-    encoding = load_encoding(name)
-    ids: Ids
     # disallowed_special=() reads special tokens as plain text.
+    encode_whole = partial(load_encoding(name).encode_to_numpy, disallowed_special=())
+    ids: Ids
     try:
-        ids = encoding.encode_to_numpy(clean, disallowed_special=())
+        ids = encode_whole(clean)
     except ValueError:
         cuts = [0]  # in white space that is too long for tiktoken's pattern
         for gap in _GAP.finditer(clean):
@@ -208,18 +207,6 @@ def encode(name: str, text: str) -> Ids:
                 cuts.extend(range(gap.start() + GIANT // 2, gap.end(), GIANT // 2))
         if len(cuts) < 2:
             raise
-        parts = [clean[start:end] for start, end in pairwise([*cuts, len(clean)])]
-        ids = np.concatenate(
-            [encoding.encode_to_numpy(part, disallowed_special=()) for part in parts]
-        )
+        edges = pairwise([*cuts, len(clean)])
+        ids = np.concatenate([encode_whole(clean[start:end]) for start, end in edges])
     return ids
-
-
-def count_each(name: str, texts: Sequence[str]) -> list[int]:
-    """How many tokens `encode` gives for each text."""
-    fast = fast_encoder(name)
-    joined = "".join(texts)
-    clean, is_readable = read(joined)
-    if fast is not None and is_readable and clean is joined:
-        return list(map(fast.count, texts))
-    return [len(encode(name, text)) for text in texts]

@@ -6,9 +6,10 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,27 +91,15 @@ def _role(code_point: int) -> int:
     )
 
 
-def _code_points(text: str) -> CodePoints:
-    """The text as numbers: uint8 if ASCII, else uint32."""
-    if text.isascii():
-        return np.frombuffer(text.encode("ascii"), np.uint8)
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
-
-
-class _Once(Generic[T]):
+class _Once(cached_property[T]):
     """`functools.cached_property` without the lock that all instances share before Python 3.12.
 
     With the lock, threads would tokenize one at a time; without it, two may compute one value twice.
     """
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        self.compute = compute
-        self.__doc__ = compute.__doc__
-
-    def __get__(self, instance: Any, owner: type) -> T:
-
-        value = self.compute(instance)
-        instance.__dict__[self.compute.__name__] = value
+    def __get__(self, instance: Any, owner: type | None = None) -> T:  # type: ignore[override]
+        value: T = self.func(instance)
+        vars(instance)[self.func.__name__] = value
         return value
 
 
@@ -170,7 +159,10 @@ class TokenizedText:
 
     @_Once
     def code_points(self) -> CodePoints:
-        return _code_points(self.text)
+        """The text as numbers: uint8 if ASCII, else uint32."""
+        if self.text.isascii():
+            return np.frombuffer(self.text.encode("ascii"), np.uint8)
+        return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), "<u4")
 
     @_Once
     def flag_ends(self) -> Numbers:
@@ -291,8 +283,8 @@ class BytePairText(TokenizedText):
         for begin in range(0, len(self.text), _BLOCK):
             # Of a long text not all at once, which other steps may not need: four bytes a character.
             part = self.text[begin : begin + _BLOCK + 1]
-            block = self.code_points if part == self.text else _code_points(part)
-            inner = context_free_boundaries(self.counter.name, block)[1:-1]
+            block = self if part == self.text else BytePairText([part], self.counter)
+            inner = context_free_boundaries(self.counter.name, block.code_points)[1:-1]
             flags[begin + 1 : begin + 1 + len(inner)] = inner
         flags[self.parts] = True
         return bytearray(flags)
