@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
@@ -177,8 +177,8 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __new__(cls, **options: object) -> Any:
-        chunker = f"the chunker {cls.name or cls.__name__}"
-        check_option_names(chunker, options, cls.option_names())
+        names = [field.name for field in fields(cls)]
+        check_option_names(f"the chunker {cls.name or cls.__name__}", options, names)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -299,7 +299,7 @@ class Chunker(ABC):
             chunks = DocumentChunks(document, placed, counts[first:last], self.fingerprint)
             if drafts:
                 chunks.special = _written(chunks, drafts[first:last], source.text, -offset)
-            over = is_over[first:last].nonzero()[0].tolist()
+            over = set(is_over[first:last].nonzero()[0].tolist())
             if document.marks or over:
                 _add_metadata(chunks, over)
             if isinstance(document, VisibleDocument) and document.source is not None:
@@ -421,7 +421,8 @@ def get_chunker(spec: str | Mapping[str, object] | Chunker, /, **options: Option
             f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one"
         )
     kind: Any = chunkers.get(name)
-    return cast("Chunker", kind(**settings, **options))
+    chunker: Chunker = kind(**settings, **options)
+    return chunker
 
 
 def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> dict[str, Any]:
@@ -495,16 +496,15 @@ def _written(
     return written
 
 
-def _add_metadata(chunks: DocumentChunks, over: Iterable[int]) -> None:
+def _add_metadata(chunks: DocumentChunks, over: Collection[int]) -> None:
     """Say which chunks are over the maximum, and which pages hold each."""
-
-    def add(place: int, name: str, value: object) -> None:
-        chunk = chunks[place]
-        chunks.special[place] = replace(chunk, metadata={**chunk.metadata, name: value})
-
-    for place in over:
-        add(place, "over_maximum", True)
     spans = [chunk.spans for chunk in chunks]
     for place, pages in enumerate(pages_of_all(chunks.document.marks, spans)):
+        more: dict[str, Any] = {}
+        if place in over:
+            more["over_maximum"] = True
         if pages:
-            add(place, "pages", list(pages))
+            more["pages"] = list(pages)
+        if more:
+            chunk = chunks[place]
+            chunks.special[place] = replace(chunk, metadata={**chunk.metadata, **more})

@@ -7,13 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from operator import add
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from chunkcore.boundaries.sentences import Splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, Draft, chunkers
+from chunkcore.chunkers.base import Chunker, Cuts, Draft, chunkers
 from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances
 from chunkcore.errors import DataError, OptionError
@@ -58,11 +59,11 @@ class SentenceClusters(SentenceChunker, ABC):
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
         """The number of each sentence's cluster, from unit vectors and sizes of at least two sentences."""
 
-    def cut(self, source: TokenizedText) -> list[Draft]:
+    def cut(self, source: TokenizedText) -> Cuts:
         sentences = sentence_ranges(source.text, self.splitter)
         ranges = split_ranges_to_maximum(source, sentences, self.size)
         if len(ranges) < 2:
-            return [Draft((Span(start, end),)) for start, end in ranges.tolist()]
+            return ranges
         if len(ranges) > MOST_SENTENCES:
             raise DataError(
                 f"{self.name}: the text has {len(ranges):,} sentences, and comparing all of over {MOST_SENTENCES:,} "
@@ -80,21 +81,18 @@ class SentenceClusters(SentenceChunker, ABC):
 
     def _within_size(
         self, source: TokenizedText, ranges: Ranges, sizes: Numbers, members: list[int]
-    ) -> list[list[int]]:
-        if self.size is None:
-            return [members]
-        size = self.size
+    ) -> Iterator[list[int]]:
+        size = inf if self.size is None else self.size
 
         def fits(first: int, after: int) -> bool:
             text = text_of_spans(source.text, _spans(ranges, members[first:after]))
             return self.token_counter.count(text) <= size
 
-        chunks = []
         # The sum over sentences nearly always equals the size of the own text.
         sums = np.append(0, np.cumsum(sizes[members] + self._gap))
         for begin, end in pack(sums, size, gap=self._gap):
-            chunks += [members[first:after] for first, after in halves(begin, end, fits)]
-        return chunks
+            for first, after in halves(begin, end, fits):
+                yield members[first:after]
 
     @property
     def _gap(self) -> int:
@@ -146,22 +144,18 @@ def near_pairs(
     after = count
     if weight * count > most:
         after = min(count, rows.stop + int(most / weight * count) + 1)
-    distances = unit[rows] @ unit[rows.start : after].T
-    np.clip(distances, 0.0, 1.0, out=distances)
-    np.subtract(1.0, distances, out=distances)
-    distances *= 1.0 - weight
+    similarities = np.clip(unit[rows] @ unit[rows.start : after].T, 0.0, 1.0)
     gaps = np.arange(rows.start, after) - np.arange(rows.start, rows.stop)[:, None]
-    distances += weight * (gaps / count)
+    distances = (1.0 - weight) * (1.0 - similarities) + weight * (gaps / count)
     left, right = np.nonzero((gaps > 0) & (distances <= most))
     return left + rows.start, right + rows.start, distances[left, right]
 
 
 def _spans(ranges: Ranges, members: Sequence[int]) -> tuple[Span, ...]:
-    rows = np.array(members)
-    first = np.diff(rows, prepend=-2) > 1
+    starts, ends = ranges[members].T
+    first = np.diff(members, prepend=-2) > 1
     last = np.append(first[1:], True)
-    bounds = zip(ranges[rows[first], 0].tolist(), ranges[rows[last], 1].tolist(), strict=True)
-    return tuple(Span(start, end) for start, end in bounds)
+    return tuple(map(Span, starts[first].tolist(), ends[last].tolist()))
 
 
 @chunkers.register("dbscan")
@@ -195,9 +189,10 @@ class Dbscan(SentenceClusters):
 
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
         action = "cluster sentences with DBSCAN"
-        cluster = needed("sklearn.cluster", "clustering", action, "scikit-learn")
-        neighbors = needed("sklearn.neighbors", "clustering", action, "scikit-learn")
-        sparse = needed("scipy.sparse", "clustering", action, "scikit-learn")
+        cluster, neighbors, sparse = (
+            needed(module, "clustering", action, "scikit-learn")
+            for module in ("sklearn.cluster", "sklearn.neighbors", "scipy.sparse")
+        )
         count = len(unit)
         left, right, distances = pairs_within(
             self.name, unit, self.position_weight, ("eps", self.eps)
@@ -327,12 +322,14 @@ class ClusterSemantic(Chunker):
     size_of: Literal["pieces", "text"] = "pieces"
     mean: float | None = None
     minimum: int = 0
-    bounds: ClassVar[Bounds] = {"piece_size": (1, "size"), "minimum": (0, "size")}
+    bounds: ClassVar[Bounds] = {
+        "piece_size": (1, "size"),
+        "minimum": (0, "size"),
+        "mean": (-1, 1),
+    }
 
     def validate(self) -> None:
         embedder_name(self.embedder)
-        if self.mean is not None and not -1 <= self.mean <= 1:
-            raise OptionError(f"mean is -1 to 1, or null for that of each text; got {self.mean}")
         _ = self._splitter  # which checks the separators
 
     @cached_property
@@ -408,24 +405,26 @@ def optimal_segmentation(
     """
     count = len(vectors)
     width = max(1, min(max_pieces, count))
-    sizes: list[int] = []
-    # best[s - 1]: the best sum of the pieces before a chunk of s pieces, less one number for a whole block of rows,
-    # so that sums stay small on long texts. Plain lists: for some eight pieces a chunk they are faster than arrays.
-    best = [0.0] + [-np.inf] * (width - 1)
     centre = mean_pair_similarity(vectors) if mean is None else mean
-    for sums in _window_sums(vectors, width, centre):
-        if fits is not None:
-            sums[~fits[len(sizes) : len(sizes) + len(sums)]] = -np.inf
-        for row in sums:
-            values = list(map(add, best, row.tolist()))
+    sizes: list[int] = []
+    # Plain lists: for some eight pieces a chunk they are faster than arrays.
+    sums = [0.0] * width  # of the similarities in a chunk of 1, 2, … pieces that ends here
+    best = [0.0] + [-np.inf] * (width - 1)  # of the pieces before such a chunk
+    rows = min(BLOCK_ROWS, max(256, 2**22 // width))
+    for start in range(0, count, rows):
+        similarities = _backward_products(vectors, start, min(start + rows, count), width - 1)
+        for gains in np.cumsum(similarities - centre, axis=1).tolist():
+            sums = [0.0, *map(add, sums, gains)]
+            values = list(map(add, best, sums))
+            if fits is not None:
+                values = np.where(fits[len(sizes)], values, -np.inf).tolist()
             least = max(values) - _TIE
             size = width
             while values[size - 1] < least:
                 size -= 1
             sizes.append(size)
-            best.insert(0, values[size - 1])
-            best.pop()
-        best = [value - best[0] for value in best]
+            best = [values[size - 1], *best[:-1]]
+        best = [value - best[0] for value in best]  # so that sums stay small on long texts
     edges: list[int] = []
     while count > 0:  # back from the best last chunk
         edges.append(sizes[count - 1])
@@ -433,39 +432,13 @@ def optimal_segmentation(
     return np.array(edges[::-1], dtype=np.int64)
 
 
-def _window_sums(vectors: Vectors, width: int, mean: float) -> Iterator[Floats]:
-    """Sums over pairs of rows in windows ending at row i; column s - 1 is the window of s rows.
-
-    ``sum(i, s) = sum(i - 1, s - 1) + Σ_t<s (u_i·u_(i-t) - mean)``
-    """
-    rows = min(BLOCK_ROWS, max(256, 2**22 // width))
-    before = np.zeros((1, width))
-    for start in range(0, len(vectors), rows):
-        band = _backward_products(vectors, start, min(start + rows, len(vectors)), width - 1)
-        gains = np.cumsum(band - mean, axis=1)
-        sums = np.zeros((len(band), width))
-        for column in range(1, width):
-            sums[0, column] = before[0, column - 1]
-            sums[1:, column] = sums[:-1, column - 1]
-            sums[:, column] += gains[:, column - 1]
-        before = sums[-1:].copy()
-        yield sums
-
-
 def _backward_products(vectors: Vectors, start: int, end: int, reach: int) -> Floats:
     """Cosines of rows `start` … `end` - 1 to each of the `reach` rows before them; 0 before the first."""
-    if not reach:
-        return np.zeros((end - start, 0))
-    # Groups of rows, each multiplied with the rows up to `reach` before it: with a long reach at most half of a product
-    # is wasted.
-    step = max(16, min(reach, 256))
-    groups = -(-(end - start) // step)
-    unit = np.zeros((reach + groups * step, vectors.shape[1]))
     first = max(0, start - reach)
-    unit[reach - (start - first) : reach + end - start] = unit_rows(vectors[first:end])
-    windows = np.lib.stride_tricks.sliding_window_view(unit, reach + step, axis=0)[::step]
-    products = unit[reach:].reshape(groups, step, -1) @ windows
-    # A group's row r is column r + reach; its predecessors are to the left of it, the nearest first.
-    columns = np.arange(step)[:, None] + np.arange(reach - 1, -1, -1)
-    backward: Floats = np.take_along_axis(products, columns[None], axis=2)
-    return backward.reshape(-1, reach)[: end - start]
+    unit = np.zeros((reach + end - start, vectors.shape[1]))
+    unit[reach - (start - first) :] = unit_rows(vectors[first:end])
+    products = np.empty((end - start, reach))
+    for apart in range(1, reach + 1):
+        before = unit[reach - apart : len(unit) - apart]
+        products[:, apart - 1] = np.einsum("ij,ij->i", unit[reach:], before)
+    return products

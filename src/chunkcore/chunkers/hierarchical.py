@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import sqrt
 from typing import ClassVar
@@ -182,9 +183,8 @@ def _within(source: TokenizedText, ranges: Ranges, most: int | None) -> Fits:
     """Whether the ranges `first` to ``after - 1``, as one chunk, count at most `most`."""
 
     def fits(first: int, after: int) -> bool:
-        if most is None:
-            return True
-        return source.count(int(ranges[first, 0]), int(ranges[after - 1, 1])) <= most
+        start, end = int(ranges[first, 0]), int(ranges[after - 1, 1])
+        return most is None or source.count(start, end) <= most
 
     return fits
 
@@ -237,7 +237,7 @@ def _without_single(
 
     def cosine(left: Cluster, right: Cluster) -> float:
         # A sum has the direction of the mean.
-        one, other = sums[left[1]] - sums[left[0]], sums[right[1]] - sums[right[0]]
+        one, other = (sums[end] - sums[first] for first, end in (left, right))
         lengths = sqrt(float(one @ one) * float(other @ other))
         return float(one @ other) / lengths if lengths else 0.0
 
@@ -245,15 +245,16 @@ def _without_single(
     rest = list(zip(clusters, alone, strict=True))[::-1]
     while rest:
         cluster, is_single = rest.pop()
-        left = right = None
+        neighbours = []
         if is_single and merged and fits(merged[-1][0], cluster[1]):
-            left = merged[-1]
+            neighbours.append(merged[-1])
         if is_single and rest and fits(cluster[0], rest[-1][0][1]):
-            right = rest[-1][0]
-        if left and (not right or cosine(left, cluster) >= cosine(cluster, right)):
-            merged[-1] = (left[0], cluster[1])
-        elif right:
-            rest[-1] = (cluster[0], right[1]), False
+            neighbours.append(rest[-1][0])
+        nearest = max(neighbours, key=partial(cosine, cluster), default=cluster)
+        if nearest < cluster:
+            merged[-1] = (nearest[0], cluster[1])
+        elif nearest > cluster:
+            rest[-1] = (cluster[0], nearest[1]), False
         else:
             merged.append(cluster)
     return merged

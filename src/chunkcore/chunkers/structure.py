@@ -16,8 +16,7 @@ from chunkcore.boundaries.formats import document_language, format_of
 from chunkcore.boundaries.html import html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import Splitter, check_splitter, sentence_ranges
-from chunkcore.chunkers.base import Chunker, Draft, chunkers
-from chunkcore.chunkers.sentence import Sentence
+from chunkcore.chunkers.base import Chunker, Draft, chunkers, get_chunker
 from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
@@ -69,7 +68,7 @@ class HeadingChunker(BlockChunker, ABC):
     bounds: ClassVar[Bounds] = {"heading_level": (0, 6)}
 
     def cut(self, source: TokenizedText) -> list[Draft]:
-        packed = pack_blocks(source, self.blocks(source), self, opening=self.heading_level)
+        packed = _Packer(source, self, opening=self.heading_level).pack(self.blocks(source))
         return [Draft(chunk.spans, {"headings": list(chunk.path)}) for chunk in packed]
 
     @abstractmethod
@@ -110,35 +109,23 @@ class _Unit(NamedTuple):
         return self.block.whole or (self.block.parts is None and self.block.text == "words")
 
 
-def pack_blocks(
-    source: TokenizedText,
-    blocks: Sequence[Block],
-    chunker: BlockChunker,
-    *,
-    opening: int = 0,
-    apart: bool = False,
-) -> list[Packed]:
-    """Blocks in order, as many in a chunk as the target allows. They cover the text except white space.
+@dataclass
+class _Packer:
+    """Packs blocks in order, as many in a chunk as the target allows. They cover the text except white space.
 
     A block over the target is cut into its inner blocks, a `whole` block only over the maximum. Blocks without inner
     blocks are cut into sentences or lines, a long line into sentences, these into words, then graphemes. A leading
     block (a heading) stays with the next block if a piece of that fits. A chunk that begins inside a table repeats the
     table's header if it fits. Blocks of level 1 to `opening` begin a chunk; with `apart`, so does the block after a cut
     block.
+
+    State: the growing chunk (`units`, `size`, `header`), and the units after it, next one last (`waiting`).
     """
-    packer = _Packer(source, chunker, opening, apart)
-    packer.pack(blocks)
-    return packer.joined()
-
-
-@dataclass
-class _Packer:
-    """State: the growing chunk (`units`, `size`, `header`), and the units after it, next one last (`waiting`)."""
 
     source: TokenizedText
     chunker: BlockChunker
-    opening: int
-    apart: bool
+    opening: int = 0
+    apart: bool = False
     waiting: list[_Unit] = field(default_factory=list)
     units: list[_Unit] = field(default_factory=list)
     size: int = 0
@@ -148,7 +135,7 @@ class _Packer:
     def __post_init__(self) -> None:
         self.maximum: int = self.chunker.hard_maximum
 
-    def pack(self, blocks: Sequence[Block]) -> None:
+    def pack(self, blocks: Sequence[Block]) -> list[Packed]:
         self._wait(blocks, 0, 0)
         while self.waiting:
             unit = self.waiting.pop()
@@ -167,14 +154,15 @@ class _Packer:
                 self._close()
             if self.units and not self.waiting:
                 self._close()
+        return self._joined()
 
     def _wait(self, blocks: Sequence[Block], after: int, depth: int) -> None:
         starts, ends = as_table([(block.start, block.end) for block in blocks]).T
         before = np.append(after, ends[:-1])[: len(ends)]
-        both = self.source.counts(np.append(starts, before), np.append(ends, ends))
-        alone, joined = both.reshape(2, -1).tolist()
-        units = zip(blocks, before.tolist(), alone, joined, strict=True)
-        self.waiting.extend([_Unit(*unit, depth) for unit in units][::-1])
+        alone, joined = self.source.counts(starts, ends), self.source.counts(before, ends)
+        numbers = (before.tolist(), alone.tolist(), joined.tolist())
+        units = [_Unit(*unit, depth) for unit in zip(blocks, *numbers, strict=True)]
+        self.waiting += units[::-1]
 
     @property
     def _is_bare(self) -> bool:
@@ -258,7 +246,7 @@ class _Packer:
         text = text_of_spans(self.source.text, (Span(*header), Span(start, end)))
         return self.source.counter.count(text)
 
-    def joined(self) -> list[Packed]:
+    def _joined(self) -> list[Packed]:
         """Chunks under the minimum join the neighbour across the weaker cut."""
         packed = self.packed
 
@@ -398,16 +386,8 @@ class Code(BlockChunker):
         if blocks is None:
             blocks = code_blocks(source.text, "other") or []
             details["fallback"] = "blank lines"
-        packed = pack_blocks(source, blocks, self, apart=True)
+        packed = _Packer(source, self, apart=True).pack(blocks)
         return [Draft(chunk.spans, {**details, "scope": list(chunk.path)}) for chunk in packed]
-
-
-_CHUNKERS: dict[str, type[Chunker]] = {
-    "code": Code,
-    "html": Html,
-    "markdown": Markdown,
-    "prose": Sentence,
-}
 
 
 @chunkers.register("auto")
@@ -442,16 +422,15 @@ class Auto(BlockChunker):
         if _page_of(source) is not None:
             kind = "html"
         if kind == "table":
-            packed = pack_blocks(source, table_blocks(text), self)
+            packed = _Packer(source, self).pack(table_blocks(text))
             return [Draft(row.spans, {"chunker": kind}) for row in packed]
         options: dict[str, Any] = {
             name: getattr(self, name) for name in BlockChunker.option_names()
         }
         if kind == "code":
             options["language"] = language
-        chunker = _CHUNKERS[kind](**options)
-        drafts = []
-        for draft in chunker.drafts(source):
-            metadata = {"chunker": chunker.name, **draft.metadata}
-            drafts.append(draft._replace(metadata=metadata))
-        return drafts
+        name = "sentence" if kind == "prose" else kind
+        return [
+            draft._replace(metadata={"chunker": name, **draft.metadata})
+            for draft in get_chunker(name, **options).drafts(source)
+        ]
