@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from chunkcore.spans import pairs_of
 from chunkcore.text import Document, Span
 
 _FORMAT = "chunkcore run 1"
-_TEXTS = ("id", "document_id", "text", "digest")
+_TEXTS = ("document_id", "text", "id", "digest")
 
 
 def _header(body: Sequence[bytes]) -> JsonObject:
@@ -79,16 +79,20 @@ def read_run(
     Raises `DataError`: with file and line: a malformed line, an unknown query or document, a non-finite score, a
     repeated hit, ranks or scores out of order, or a wrong digest. Or no hits, or a damaged file.
     """
-    place = Path(path)
+    file = Path(path)
     reader = _RunReader(benchmark, aligner)
-    for where, row in _json_rows(place):
+    for line, row in json_lines(file):
+        if line == 1 and row.get("format") == _FORMAT:
+            if file.is_file():  # a pipe is not read twice
+                _check_header(file, row)
+            continue
         try:
-            reader.add(where, row)
+            reader.add(line, row)
         except DataError as error:
-            raise DataError(f"{where}: {error}") from error
+            raise DataError(f"{file}, line {line}: {error}") from error
     if not reader.results:
-        raise DataError(f"{place} holds no hits: expected a line of JSON a hit")
-    return Run(name or place.stem, reader.results)
+        raise DataError(f"{file} holds no hits: expected a line of JSON a hit")
+    return Run(name or file.stem, reader.results)
 
 
 def write_run(
@@ -106,29 +110,6 @@ def write_run(
     return write_parts(Path(path), [utf8_line(_header(body)), *body])
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, JsonObject]]:
-    """A row a hit; and a row with empty "results" for each query that has a line."""
-    for line, row in json_lines(path):
-        where = f"{path}, line {line}"
-        if line == 1 and row.get("format") == _FORMAT:
-            if path.is_file():  # a pipe is not read twice
-                _check_header(path, row)
-            continue
-        if "results" not in row:
-            yield where, row
-            continue
-        if not isinstance(row["results"], list):
-            raise DataError(
-                f'{where}: "results" is a list of hits, got {type(row["results"]).__name__}'
-            )
-        query = {"query_id": row.get("query_id")}
-        yield where, query | {"results": []}
-        for hit in row["results"]:
-            if not isinstance(hit, dict):
-                raise DataError(f"{where}: a hit is a JSON object, got {type(hit).__name__}")
-            yield where, hit | query
-
-
 class _RunReader:
     """Places the hits of a file, line by line."""
 
@@ -141,11 +122,11 @@ class _RunReader:
         self._benchmark = benchmark
         self._aligner = aligner
         self._queries = {query.id for query in benchmark.queries}
-        self._seen: dict[object, str] = {}  # the line of each hit, by its query and place
-        self._last: dict[str, tuple[float, float]] = {}  # the rank and score of the line before
+        self._seen: dict[object, int] = {}  # the line of each hit, by its query and place
+        self._last: dict[str, tuple[float, float]] = {}  # the rank and score of the hit before
 
-    def add(self, where: str, row: JsonObject) -> None:
-        """Add a line's hit; a line with "results" says only that its question was asked."""
+    def add(self, line: int, row: JsonObject) -> None:
+        """Add a line's hit, or all of its "results"; without any it says only that its question was asked."""
         query = row.get("query_id")
         if not isinstance(query, str):
             raise DataError(f'expected a "query_id" that is a string, got {query!r:.60}')
@@ -155,23 +136,25 @@ class _RunReader:
                 f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
             )
         pieces = self.results.setdefault(query, [])
-        if "results" in row:
-            return
-        spans, texts = row.get("spans"), _texts(row)
-        piece = self._placed(texts, spans, self._score(query, row))
-        place: object = piece.id
-        if not piece.id and (spans is not None or not texts["text"]):
-            place = piece.document_id, piece.spans
-        if place:  # two hits with the same text may be different passages
-            first = self._seen.setdefault((query, place), where)
-            if first is not where:
-                line = first.rpartition(", ")[2]
-                raise DataError(f"the query {echo(query)} has this hit already, in {line}")
-        pieces.append(piece)
+        hits = row.get("results", [row])
+        if not isinstance(hits, list):
+            raise DataError(f'"results" is a list of hits, got {type(hits).__name__}')
+        for hit in hits:
+            if not isinstance(hit, dict):
+                raise DataError(f"a hit is a JSON object, got {type(hit).__name__}")
+            piece = self._placed(hit, self._score(query, hit))
+            place: object = piece.id
+            if not piece.id and (hit.get("spans") is not None or not hit.get("text")):
+                place = piece.document_id, piece.spans
+            # Two hits with the same text may be different passages.
+            if place and self._seen.setdefault((query, place), line) != line:
+                first = self._seen[query, place]
+                raise DataError(f"the query {echo(query)} has this hit already, in line {first}")
+            pieces.append(piece)
 
-    def _score(self, query: str, row: JsonObject) -> float:
-        """The score, 0 without one. Raises `DataError`: rank or score do not follow on the line before."""
-        rank, score = _number(row, "rank"), _number(row, "score")
+    def _score(self, query: str, hit: JsonObject) -> float:
+        """The score, 0 without one. Raises `DataError`: rank or score do not follow on the hit before."""
+        rank, score = _number(hit, "rank"), _number(hit, "score")
         last_rank, last_score = self._last.get(query, (-math.inf, math.inf))
         if rank is not None and rank <= last_rank:
             raise DataError(
@@ -181,53 +164,47 @@ class _RunReader:
             raise DataError(
                 f"the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
             )
-        # A line without one sets no limit for the next.
+        # A hit without one sets no limit for the next.
         self._last[query] = (
             -math.inf if rank is None else rank,
             math.inf if score is None else score,
         )
         return score or 0.0
 
-    def _placed(self, texts: Mapping[str, str], spans: Any, score: float) -> Retrieved:
+    def _placed(self, hit: JsonObject, score: float) -> Retrieved:
         """A hit by its spans, its text, or as its whole document."""
-        name, text, document_id = texts["id"], texts["text"], texts["document_id"]
+        document_id, text, name, stated = (_text(hit, key) for key in _TEXTS)
+        spans = hit.get("spans")
+        if spans is not None and not document_id:
+            raise DataError(
+                'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
+            )
+        if not (document_id or text):
+            raise DataError('a hit has "document_id" and "spans", or a "text"')
         places: tuple[Span, ...] = ()
         if document_id:
             document = self._benchmark.document(document_id)
         if spans is not None:
             places = _read_spans(spans, document)
-            if texts["digest"] not in ("", slices_digest(document.text, places)):
+            if stated not in ("", slices_digest(document.text, places)):
                 raise DataError(
                     f"in {echo(document.id)} another text stands at these spans than when the run was "
                     "written: give the documents that were searched, or search these"
                 )
         if text:
             self._aligner = self._aligner or Aligner(self._benchmark.documents)
-            piece = self._aligner.locate(
-                text,
-                document_id=document_id,
-                spans=places,
-                score=score,
-            )
+            piece = self._aligner.locate(text, document_id=document_id, spans=places, score=score)
             return replace(piece, id=name)
         if not places and document.text:
             places = (Span(0, document.size),)
         return Retrieved(document_id, places, score, id=name)
 
 
-def _texts(row: JsonObject) -> dict[str, str]:
-    """The texts of a hit. Raises `DataError`: they do not say what was found."""
-    texts = {key: row.get(key) or "" for key in _TEXTS}
-    for key, value in texts.items():
-        if not isinstance(value, str):
-            raise DataError(f'"{key}" is a string, got {value!r:.60}')
-    if row.get("spans") is not None and not texts["document_id"]:
-        raise DataError(
-            'there are "spans", and no "document_id" that says what they are of: give both, or the text alone'
-        )
-    if not (texts["document_id"] or texts["text"]):
-        raise DataError('a hit has "document_id" and "spans", or a "text"')
-    return texts
+def _text(hit: JsonObject, key: str) -> str:
+    value = hit.get(key) or ""
+    if not isinstance(value, str):
+        raise DataError(f'"{key}" is a string, got {value!r:.60}')
+    return value
 
 
 def _number(row: JsonObject, key: str) -> float | None:
