@@ -235,9 +235,7 @@ def score_answers(
         benchmark=benchmark.name,
         query_ids=tuple(query.id for query in queries),
         collections=tuple(query.collection for query in queries),
-        scores={
-            measure: np.array(measure.compute(cases, model), dtype=np.float64) for measure in scored
-        },
+        scores={measure: np.array(measure.compute(cases, model), float) for measure in scored},
         unanswered=tuple(unanswered),
         documents_digest=benchmark.documents_digest,
         documents=tuple(question_documents(benchmark).values()),

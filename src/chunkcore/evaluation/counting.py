@@ -33,56 +33,50 @@ _Value = TypeVar("_Value")
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
-class CharacterAxis:
-    """Every document's characters in a row. A gap of one keeps neighbouring documents from touching."""
+class Axis:
+    """The units of all documents in a row; a unit belongs to the range of characters in which it begins.
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self.numbers = {document.id: number for number, document in enumerate(documents)}
-        self.sizes = np.array([document.size for document in documents], dtype=np.int64)
-        self.bases = np.cumsum(self.sizes + 1) - self.sizes - 1
-        self.size = int((self.sizes + 1).sum())
-
-    def ranges(self, characters: Ranges) -> Ranges:
-        return characters
-
-    def text_sizes(self, texts: Iterable[str]) -> list[int]:
-        return list(map(len, texts))
-
-
-class StartAxis:
-    """Units of which each begins in a document, in a row; a unit belongs to the range in which it begins."""
+    `starts` gives where the units of a text begin. Without it characters are the units, and a gap of one keeps
+    neighbouring documents from touching.
+    """
 
     def __init__(
-        self,
-        characters: CharacterAxis,
-        documents: Sequence[Document],
-        starts: Callable[[str], Numbers],
+        self, documents: Sequence[Document], starts: Callable[[str], Numbers] | None = None
     ) -> None:
-        begins = [np.empty(0, dtype=np.int64)]
-        for base, document in zip(characters.bases, documents, strict=True):
-            begins.append(base + starts(document.text))
-        self.begins: Numbers = np.concatenate(begins)
-        self.size = len(self.begins)
-        self._first_of_document = np.searchsorted(self.begins, characters.bases)
-        self._bases = characters.bases
+        self.numbers = {document.id: number for number, document in enumerate(documents)}
+        self.sizes = np.array([document.size for document in documents], np.int64)
+        self.bases = np.cumsum(self.sizes + 1) - self.sizes - 1
+        self.size = int((self.sizes + 1).sum())
         self._starts = starts
+        if starts is not None:
+            begins = [np.empty(0, np.int64)]
+            for base, document in zip(self.bases, documents, strict=True):
+                begins.append(base + starts(document.text))
+            self.begins: Numbers = np.concatenate(begins)
+            self._first_of_document = np.searchsorted(self.begins, self.bases)
+            self.size = len(self.begins)
 
     def ranges(self, characters: Ranges) -> Ranges:
         """The units that begin in each range of characters.
 
         A range inside one unit is that unit: part of a token costs the token, and short evidence is one unit.
         """
+        if self._starts is None:
+            return characters
         first, after = np.searchsorted(self.begins, characters).T
-        document = np.searchsorted(self._bases, characters[:, 0], side="right") - 1
+        document = np.searchsorted(self.bases, characters[:, 0], side="right") - 1
         around = np.maximum(first - 1, self._first_of_document[document])
         return np.column_stack((np.where(first == after, around, first), after))
 
     def text_sizes(self, texts: Iterable[str]) -> list[int]:
-        return [len(self._starts(text)) for text in texts]
+        """The units of texts that are in no document."""
+        return [len(text if self._starts is None else self._starts(text)) for text in texts]
 
-
-# Units numbered from 0; `ranges` maps ranges of characters to ranges of units.
-Axis = CharacterAxis | StartAxis
+    def cut(self, text: str, count: int) -> str:
+        """The first units of a text."""
+        assert self._starts is not None
+        begins = self._starts(text)
+        return text if len(begins) <= count else text[: int(begins[count])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +107,7 @@ class SpanTable:
     def of(
         cls,
         pieces: Sequence[Retrieved],
-        axis: CharacterAxis,
+        axis: Axis,
         source: str,
     ) -> SpanTable:
         """The pieces in order, all of query 0.
@@ -148,14 +142,12 @@ class SpanTable:
                 if place.document_id in axis.numbers:
                     at = number, axis.numbers[place.document_id], place is not piece
                     rows += [(*at, span.start, span.end) for span in place.spans]
-        table = np.concatenate((plain, np.array(rows, dtype=np.int64).reshape(-1, 5)))
+        table = np.concatenate((plain, np.array(rows, np.int64).reshape(-1, 5)))
         table = _inside(table[np.argsort(table[:, 0], kind="stable")], axis, source)
         owner, document, is_copy = table[:, :3].T
         characters = table[:, 3:] + axis.bases[document, None]
         query = np.zeros_like(documents)
-        return cls(
-            query, documents, owner, characters, is_copy.astype(np.bool_), texts, quoted, kinds
-        )
+        return cls(query, documents, owner, characters, is_copy.astype(bool), texts, quoted, kinds)
 
     def take(self, numbers: Numbers, query: Numbers) -> SpanTable:
         """Some of the pieces, repeats allowed, each for a query."""
@@ -179,7 +171,7 @@ class SpanTable:
         return running(np.ones_like(self.query), self.query)
 
     def per_query(self, queries: int) -> Numbers:
-        return np.bincount(self.query, minlength=queries).astype(np.int64)
+        return np.bincount(self.query, minlength=queries)
 
     def ranges(self, axis: Axis) -> Ranges:
         """Each span's range of units."""
@@ -203,7 +195,7 @@ class SpanTable:
         kept = np.flatnonzero(self.rank < k[self.query])
         return self.take(kept, self.query[kept])
 
-    def of_documents(self, axis: CharacterAxis) -> SpanTable:
+    def of_documents(self, axis: Axis) -> SpanTable:
         """The pieces' documents, each once a query, at its first rank. An unknown document is irrelevant."""
         # One number per pair of query and document sorts many times faster than pairs.
         pair = self.query * (self.documents.max(initial=0) + 1) + self.documents
@@ -228,13 +220,8 @@ class SpanTable:
             dict.fromkeys(np.flatnonzero(~is_known).tolist(), ""),
         )
 
-    def within(
-        self, budget: int, axis: StartAxis, cut_text: Callable[[str, int], str]
-    ) -> SpanTable:
-        """The best pieces of each query until it has `budget` tokens, repeats included; the last piece is cut there.
-
-        `axis` is of tokens; `cut_text` gives the first tokens of an unlocated text.
-        """
+    def within(self, budget: int, axis: Axis) -> SpanTable:
+        """The best pieces of each query until it has `budget` units, repeats included; the last piece is cut there."""
         sizes = self.sizes(axis)
         left = budget - running(sizes, self.query)
         kept = np.flatnonzero(left > 0)
@@ -251,7 +238,7 @@ class SpanTable:
         is_kept = np.where(best.is_copy, is_whole[owner], is_kept)
         texts = {}
         for number, text in best.texts.items():
-            texts[number] = cut_text(text, int(left[number]))
+            texts[number] = axis.cut(text, int(left[number]))
             if number in best.quoted:
                 # Evidence counts where its words are before the cut.
                 places = np.flatnonzero((owner == number) & ~best.is_copy)
@@ -267,21 +254,21 @@ class SpanTable:
         )
 
 
-def _column_rows(pieces: Sequence[Retrieved], axis: CharacterAxis) -> tuple[Numbers, Ranges]:
+def _column_rows(pieces: Sequence[Retrieved], axis: Axis) -> tuple[Numbers, Ranges]:
     """Each piece's document number, -1 if it is to be read alone; and the others' spans.
 
     A row is the piece, its document, whether it is a copy, start and end.
     """
     if not isinstance(pieces, PieceColumns):
-        return np.full(len(pieces), -1, dtype=np.int64), np.empty((0, 5), dtype=np.int64)
+        return np.full(len(pieces), -1), np.empty((0, 5), np.int64)
     numbers = [axis.numbers.get(name, -1) for name in pieces.documents]
-    documents = np.array([*numbers, -1], dtype=np.int64)[pieces.document]
+    documents = np.array([*numbers, -1])[pieces.document]
     plain = np.flatnonzero(documents >= 0)
     columns = plain, documents[plain], 0 * plain, pieces.starts[plain], pieces.ends[plain]
     return documents, np.column_stack(columns)
 
 
-def _inside(rows: Ranges, axis: CharacterAxis, source: str) -> Ranges:
+def _inside(rows: Ranges, axis: Axis, source: str) -> Ranges:
     """The spans inside their documents. Raises `DataError` for another, unless it is a copy's."""
     is_outside = rows[:, 4] > axis.sizes[rows[:, 1]]
     for number, document, is_copy, _, end in rows[is_outside].tolist():
@@ -357,7 +344,7 @@ class Counts:
         self.relevant = relevance.relevant
         self._relevance, self._pieces, self._limit = relevance, pieces, limit
         self._deduplicate = deduplicate
-        self._sizes = pieces.sizes(relevance.axis).astype(np.float64)
+        self._sizes = pieces.sizes(relevance.axis).astype(float)
         self._ranges = relevance.ranges_of(pieces)
         # What is retrieved, and the places that say the same.
         self._union = union_ranges(self._ranges)
@@ -436,7 +423,7 @@ def _range_sizes(ranges: Ranges) -> Numbers:
 
 def _sums(owner: Numbers, amounts: Numbers | Scores, owners: int) -> Scores:
     """The sum of the amounts of each owner."""
-    return np.bincount(owner, amounts, minlength=owners).astype(np.float64)
+    return np.bincount(owner, amounts, minlength=owners).astype(float)
 
 
 def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
@@ -449,8 +436,8 @@ def meeting_pairs(spans: Ranges, windows: Ranges) -> tuple[Numbers, Numbers]:
     >>> spans.tolist()
     [0, 1]
     """
-    pairs = [np.empty((2, 0), dtype=np.int64)]
-    _, magnitudes = np.frexp(_range_sizes(spans).astype(np.float64))
+    pairs = [np.empty((2, 0), np.int64)]
+    _, magnitudes = np.frexp(_range_sizes(spans).astype(float))
     for magnitude in np.unique(magnitudes).tolist():
         members = np.flatnonzero(magnitudes == magnitude)
         members = members[np.argsort(spans[members, 0], kind="stable")]

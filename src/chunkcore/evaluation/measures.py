@@ -383,7 +383,7 @@ class HitRate(RetrievalMeasure):
     """The share of questions for which any evidence was retrieved."""
 
     def compute(self, counts: Counts) -> Scores:
-        return (counts.found > 0).astype(np.float64)
+        return (counts.found > 0).astype(float)
 
 
 @measures.register("AllEvidence")
@@ -391,7 +391,7 @@ class AllEvidence(RetrievalMeasure):
     """The share of questions whose every piece of evidence was retrieved whole."""
 
     def compute(self, counts: Counts) -> Scores:
-        return np.equal(counts.found, counts.relevant).astype(np.float64)
+        return np.equal(counts.found, counts.relevant).astype(float)
 
 
 @measures.register("MRR")

@@ -161,7 +161,7 @@ def resampled_means(
         # Each row has numbers of its own, so that one count serves all.
         drawn = generator.integers(0, units, size) + units * np.arange(len(some))[:, None]
         times = np.bincount(drawn.reshape(-1), minlength=drawn.size)
-        weights = times.reshape(size).astype(np.float64)
+        weights = times.reshape(size).astype(float)
         below = weights @ counts
         np.divide(weights @ sums, below, out=some, where=below > 0)
     return means
@@ -196,7 +196,7 @@ def intervals(
 
 def cluster_sums(columns: NDArray[np.generic], clusters: Clusters) -> Scores:
     """The columns' sums over each cluster's queries, clusters sorted by name."""
-    values = columns.astype(np.float64)
+    values = columns.astype(float)
     if clusters is None:
         return values
     _, member = np.unique(np.array(clusters, dtype=object), return_inverse=True)
@@ -214,7 +214,7 @@ def _counts_and_sums(columns: Scores, clusters: Clusters) -> tuple[Scores, Score
 def units_of(columns: Scores, clusters: Clusters) -> Numbers:
     """The number of units with a value, for each column."""
     counts = cluster_sums(~np.isnan(columns), clusters)
-    return np.asarray(np.count_nonzero(counts, axis=0), dtype=np.int64)
+    return np.asarray(np.count_nonzero(counts, axis=0), np.int64)
 
 
 BUDGETS = (250, 500, 1000, 2000, 4000, 8000)
@@ -335,14 +335,14 @@ def _sign_patterns(units: int, flips: int, seed: int, columns: int) -> Iterator[
     """Blocks of sign patterns, shape (patterns, units): all for few units, else random ones and the observed one."""
     if units <= _EXACT:
         bits = np.arange(2**units)[:, None] >> np.arange(units) & 1
-        yield 1.0 - 2.0 * bits.astype(np.float64)
+        yield 1.0 - 2.0 * bits.astype(float)
         return
     yield np.ones((1, units))
     generator = np.random.default_rng(seed)
     rows = max(1, _BLOCK // max(units, columns))
     for first in range(0, flips, rows):
         drawn = generator.integers(0, 2, size=(min(rows, flips - first), units), dtype=np.int8)
-        yield 2.0 * drawn.astype(np.float64) - 1.0
+        yield 2.0 * drawn.astype(float) - 1.0
 
 
 SURE = 0.9995  # of the interval at each look: docs/evidence/statistics.md has the errors
@@ -470,9 +470,7 @@ def prediction_powered(
     >>> round(powered.mean, 2), powered.worth > 100
     (0.7, True)
     """
-    known, judged, more = (
-        np.asarray(row, dtype=np.float64) for row in (labels, verdicts, more_verdicts)
-    )
+    known, judged, more = (np.asarray(row, float) for row in (labels, verdicts, more_verdicts))
     if known.shape != judged.shape:
         raise DataError(
             f"labels and verdicts are of the same questions, got {len(known)} and {len(judged)}"

@@ -121,7 +121,7 @@ class ChunkStatistics:
     tokens_lost: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", np.asarray(self.tokens, dtype=np.int64))
+        object.__setattr__(self, "tokens", np.asarray(self.tokens, np.int64))
 
     @property
     def count(self) -> int:
@@ -377,7 +377,7 @@ def _numbers(
     highest: float = math.inf,
 ) -> Scores:
     """Numbers from 0 to the highest; None for NaN. Raises `ValueError` for any other."""
-    numbers = np.array(values, dtype=np.float64)  # None becomes NaN
+    numbers = np.array(values, float)  # None becomes NaN
     defined = numbers[[value is not None for value in values]]
     is_in_range = (defined >= -1e-9) & (defined <= highest + 1e-9) & np.isfinite(defined)
     if numbers.shape != (count,) or not is_in_range.all():

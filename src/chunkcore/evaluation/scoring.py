@@ -18,11 +18,10 @@ from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError, echo, kind_of, warn_user
 from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.counting import (
-    CharacterAxis,
+    Axis,
     Counts,
     Relevance,
     SpanTable,
-    StartAxis,
     meeting_pairs,
 )
 from chunkcore.evaluation.measures import (
@@ -48,7 +47,7 @@ CountsOf = Callable[[Unit, Depth | None, bool], Counts]
 _OCCURRENCES = 1000  # of an ambiguous text that are tried
 _STARTS: dict[Unit, Callable[[str], Numbers]] = {
     "sentence": lambda text: sentence_ranges(text)[:, 0],
-    "document": lambda text: np.zeros(1, dtype=np.int64),
+    "document": lambda text: np.zeros(1, np.int64),
 }
 
 
@@ -117,7 +116,7 @@ class Scorer:
         self.benchmark = benchmark
         self.counter = get_counter(counter)
         self.min_rule = min_rule
-        self.axis = CharacterAxis(benchmark.documents)
+        self.axis = Axis(benchmark.documents)
         seen = SeenSpans(benchmark.documents)
         pieces, rows = [], []
         for row, query in enumerate(benchmark.queries):
@@ -125,7 +124,7 @@ class Scorer:
                 pieces.append(Retrieved(part.document_id, seen.of(part.document_id, part.span)))
                 rows.append(row)
         evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
-        self._evidence = replace(evidence, query=np.array(rows, dtype=np.int64))
+        self._evidence = replace(evidence, query=np.array(rows, np.int64))
         self._relevance = cache(self._relevance_in)
 
     def score(
@@ -166,7 +165,7 @@ class Scorer:
         ranked = self._ranked(run)
         queries = self.benchmark.queries
         ids = [query.id for query in queries]
-        is_asked = np.array([asked is None or name in asked for name in ids], dtype=np.bool_)
+        is_asked = np.array([asked is None or name in asked for name in ids], bool)
         pool = pieces = SpanTable.of(run.pool or (), self.axis, f"the pool of {run.name!r}")
         if ranked.pieces is not run.pool:
             pieces = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
@@ -224,7 +223,7 @@ class Scorer:
             budget = budget_of(k)
             if budget is None:
                 return retrieved.best(limit(k))
-            return retrieved.within(budget, self.tokens, self.first_tokens)
+            return retrieved.within(budget, self.tokens)
 
         @cache
         def counts(unit: Unit, k: Depth | None, of_pool: bool) -> Counts:
@@ -305,20 +304,16 @@ class Scorer:
 
     def _relevance_in(self, unit: Unit) -> Relevance:
         """The evidence in this unit."""
-        axis: CharacterAxis | StartAxis = self.axis
+        axis = self.axis
         if unit == "token":
             axis = self.tokens
         elif unit != "character":
-            axis = StartAxis(self.axis, self.benchmark.documents, _STARTS[unit])
+            axis = Axis(self.benchmark.documents, _STARTS[unit])
         return Relevance(axis, self._evidence, len(self.benchmark.queries))
 
     @cached_property
-    def tokens(self) -> StartAxis:
-        return StartAxis(self.axis, self.benchmark.documents, self.counter.boundaries)
-
-    def first_tokens(self, text: str, count: int) -> str:
-        begins = self.counter.boundaries(text)
-        return text if len(begins) <= count else text[: int(begins[count])]
+    def tokens(self) -> Axis:
+        return Axis(self.benchmark.documents, self.counter.boundaries)
 
 
 def _scores(
@@ -327,11 +322,10 @@ def _scores(
     """Each measure's scores; NaN where it is undefined."""
     scores: dict[Measure, Scores] = {}
     for measure in measures:
-        scores[measure] = np.full(len(is_asked), math.nan)
-        if has_pool or not measure.needs_pool:
-            counted = counts(measure.unit, measure.k, measure.of_pool)
-            is_defined = is_asked & (counted.relevant > 0)
-            scores[measure] = np.where(is_defined, measure.compute(counted), math.nan)
+        counted = counts(measure.unit, measure.k, measure.of_pool)
+        is_known = is_asked & (has_pool or not measure.needs_pool)
+        is_defined = is_known & (counted.relevant > 0)
+        scores[measure] = np.where(is_defined, measure.compute(counted), math.nan)
     return scores
 
 
