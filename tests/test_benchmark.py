@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from chunkcore import DataError, Document, OptionError, Span, load_benchmark, load_documents
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, sample_queries, write_benchmark
+from chunkcore import DataError, Document, Span, load_benchmark, load_documents
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
 
 from tests.conftest import shared
 from tests.layouts import jsonl
@@ -225,18 +225,6 @@ def test_warnings_point_at_the_users_line(tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match="image") as warned:
             call()
         assert {warning.filename for warning in warned} == {__file__}
-
-
-def test_questions_are_drawn_once_in_their_order_by_the_seed() -> None:
-    queries = [Query(f"q{n}", "?", (Evidence("d", Span(0, 1)),)) for n in range(50)]
-    benchmark = Benchmark("b", [Document("d", "One.")], queries)
-    drawn = [[each.id for each in sample_queries(benchmark, 10, seed=seed).queries] for seed in (0, 0, 1)]
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert len(set(drawn[0])) == 10
-    assert sorted(drawn[0], key=lambda each: int(each[1:])) == drawn[0]
-    assert sample_queries(benchmark, 60) is benchmark
-    with pytest.raises(OptionError, match="count is at least 1, got 0"):
-        sample_queries(benchmark, 0)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from chunkcore import ChunkcoreError, DataError, OptionError, Report, compare, get_measure, load_dataset, tune
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, sample_queries
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.study.tuning import (
     DEFAULT_CHUNKERS,
     DEFAULT_RETRIEVERS,
@@ -153,7 +154,9 @@ def test_where_nothing_is_better_another_than_the_default_is_seldom_advised(docu
 
 
 def test_a_gain_on_held_out_questions_is_used() -> None:
-    benchmark = sample_queries(load_dataset("lochmere"), 45)
+    lochmere = load_dataset("lochmere")
+    drawn = np.sort(np.random.default_rng(0).permutation(90)[:45])
+    benchmark = replace(lochmere, queries=[lochmere.queries[number] for number in drawn])
     found = tune(benchmark, "recursive:size={50,400}", retrievers=["bm25", "passages:lexical"], options=FAST)
     assert found.default == "recursive:size=200 · bm25"
     assert len(found.reports) == 5

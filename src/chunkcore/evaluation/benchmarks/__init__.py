@@ -1,6 +1,6 @@
 """Documents and questions from files, as a `Benchmark`.
 
-benchmark.py   the types; samples; files of documents and questions
+benchmark.py   the types; files of documents and questions
 loading.py     `load_benchmark`; rows to queries with evidence
 """
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         Evidence as Evidence,
         Query as Query,
         question_documents as question_documents,
-        sample_queries as sample_queries,
         write_benchmark as write_benchmark,
     )
     from chunkcore.evaluation.benchmarks.loading import load_benchmark as load_benchmark
@@ -24,7 +23,7 @@ on_first_use(
     __name__,
     {
         "chunkcore.evaluation.benchmarks.benchmark": (
-            "Benchmark DataProblem Evidence Query question_documents sample_queries write_benchmark"
+            "Benchmark DataProblem Evidence Query question_documents write_benchmark"
         ),
         "chunkcore.evaluation.benchmarks.loading": "load_benchmark",
     },

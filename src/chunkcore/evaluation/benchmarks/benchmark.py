@@ -1,4 +1,4 @@
-"""`Benchmark`: documents, and queries with the spans that answer them; sampled, written."""
+"""`Benchmark`: documents, and queries with the spans that answer them; written."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from chunkcore.errors import DataError, counted, echo, warn_user
 from chunkcore.files import (
@@ -24,7 +22,6 @@ from chunkcore.files import (
     text_lines,
     write_checked,
 )
-from chunkcore.options import check_number
 from chunkcore.plain import JsonObject, digest_of_texts
 from chunkcore.reading.opening import BENCHMARK_NAMES, Row, load_documents
 from chunkcore.text import Document, Span, check_document
@@ -167,32 +164,6 @@ class Benchmark:
 def question_documents(benchmark: Benchmark) -> dict[str, str]:
     """By query id, the document of the query's first evidence: the `clusters` of `compare`."""
     return {query.id: query.evidence[0].document_id for query in benchmark.queries}
-
-
-def sample_queries(
-    benchmark: Benchmark,
-    count: int,
-    *,
-    seed: int = 0,
-) -> Benchmark:
-    """The benchmark with `count` queries (all if fewer), drawn without replacement, in order; all documents stay.
-
-    A larger count has the queries of a smaller one.
-
-    Raises `OptionError`: `count` is under 1.
-
-    Source: Qu et al. (2024), section 3.1, with 100 queries.
-
-    >>> from chunkcore.datasets import load_dataset
-    >>> len(sample_queries(load_dataset("lochmere"), 10).queries)
-    10
-    """
-    check_number("count", count, 1)
-    if count >= len(benchmark.queries):
-        return benchmark
-    order = np.random.default_rng(seed).permutation(len(benchmark.queries))
-    chosen = np.sort(order[:count]).tolist()
-    return replace(benchmark, queries=[benchmark.queries[number] for number in chosen])
 
 
 # Surrogate pairs: JSON writes them like the single code point they encode.
