@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from chunkcore import Benchmark, Document, Evidence, OptionError, Query, Span, chunk_corpus, get_retriever, load_index
 from chunkcore.cli import main
-from chunkcore.questions.labels import label_states
+from chunkcore.questions.validate import label_states
 from chunkcore.reading.opening import load_documents
 from chunkcore.retrieval import TextVectors, WindowIndex
 from chunkcore.retrieval.passages.units import MOST, levels, shown_units

@@ -12,8 +12,7 @@ from chunkcore.cli import main
 from chunkcore.cli.options import Data
 from chunkcore.datasets import dataset_path
 from chunkcore.questions import Finding, validate_benchmark
-from chunkcore.questions.labels import fix_questions
-from chunkcore.questions.validate import KINDS
+from chunkcore.questions.validate import KINDS, fix_questions
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -28,7 +28,7 @@ from chunkcore import Benchmark, Document, Evidence, chunk_corpus, get_retriever
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.cli.options import default_cache
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder
-from chunkcore.questions.labels import label_states
+from chunkcore.questions.validate import label_states
 from chunkcore.retrieval import TextVectors, WindowIndex
 from chunkcore.retrieval.lexicon import words
 from chunkcore.study.enough import calibrate, index_changes

@@ -105,7 +105,7 @@ _ASSUMED = (
 def _check_output(docs: Path, output: Path) -> None:
     from chunkcore.files import read_text
     from chunkcore.plain import digest
-    from chunkcore.questions.labels import check_questions_file
+    from chunkcore.questions.validate import check_questions_file
 
     check_questions_file(output)
     info = output.with_suffix(".info.json")
@@ -242,8 +242,12 @@ def check(
 
     Example: chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore leakage --json
     """
-    from chunkcore.questions.labels import check_questions_file, fix_questions
-    from chunkcore.questions.validate import KINDS, validate_benchmark
+    from chunkcore.questions.validate import (
+        KINDS,
+        check_questions_file,
+        fix_questions,
+        validate_benchmark,
+    )
 
     fine = ignore or []
     for kind in fine:

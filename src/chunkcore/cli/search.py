@@ -449,7 +449,7 @@ def check(
     """
     from chunkcore.evaluation.benchmarks.benchmark import question_rows
     from chunkcore.evaluation.benchmarks.loading import understood
-    from chunkcore.questions.labels import label_states
+    from chunkcore.questions.validate import label_states
     from chunkcore.retrieval import WindowIndex
     from chunkcore.study.enough import index_changes
 

@@ -17,7 +17,7 @@ from chunkcore.errors import DataError, OptionError, counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.comparison import By, compare
 from chunkcore.evaluation.measures import Measure, get_measure
-from chunkcore.evaluation.resampling import FEWEST_UNALIKE
+from chunkcore.evaluation.resampling import FEWEST_UNALIKE, mean_std
 from chunkcore.evaluation.results import Report, System
 
 _ROUNDING = 1e-9  # scores closer than this are the same: sums depend on the order of questions
@@ -88,16 +88,15 @@ def check_requirement(
     (True, False)
     """
     required = parse_requirement(requirement) if isinstance(requirement, str) else requirement
-    measure, mean = required.measure, report.mean(required.measure)
-    if math.isnan(mean):
+    measure = required.measure
+    mean, _, count = mean_std(report.values(measure))
+    if not count:
         return Check(
             f"{report.name}: {required} was not checked, as {measure} is not defined here.",
             failed=False,
         )
-    low, high = compare([report], measure, resamples=resamples, seed=seed, by=by).intervals[
-        report.name
-    ]
-    count = int(np.count_nonzero(~np.isnan(report.values(measure))))
+    comparison = compare([report], measure, resamples=resamples, seed=seed, by=by)
+    low, high = comparison.intervals[report.name]
     score, lowest, highest, limit = (
         measure.show(value) + measure.suffix for value in (mean, low, high, required.bound)
     )
@@ -172,11 +171,11 @@ def check_baseline(
 def _common(report: Report, earlier: Report, paired: Report) -> str:
     """The questions of both reports, and how many only one of them has."""
     common = len(paired.query_ids)
-    others = ""
+    noun, others = "question", ""
     for side, state in ((report, "new"), (earlier, "gone")):
         if len(side.query_ids) > common:
+            noun = "common question"
             others += f", {len(side.query_ids) - common:,} {state}"
-    noun = "common question" if others else "question"
     return f"on {counted(common, noun)}{others}"
 
 

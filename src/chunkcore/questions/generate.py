@@ -33,7 +33,6 @@ from chunkcore.models.llm import (
 from chunkcore.models.llm.base import Metered, awaited
 from chunkcore.options import Bounds, check_options
 from chunkcore.plain import digest
-from chunkcore.questions.labels import check_questions_file
 from chunkcore.questions.prompts import (
     NotVerbatimError,
     Sample,
@@ -43,7 +42,7 @@ from chunkcore.questions.prompts import (
     prompt_version,
     question_about,
 )
-from chunkcore.questions.validate import Filtered, filter_questions
+from chunkcore.questions.validate import Filtered, check_questions_file, filter_questions
 from chunkcore.text import Document, Span
 
 

@@ -44,7 +44,7 @@ from chunkcore.files import (
     write_checked,
 )
 from chunkcore.plain import JsonObject, digest, page_text
-from chunkcore.questions.labels import check_questions_file, evidence_of
+from chunkcore.questions.validate import check_questions_file, evidence_of
 from chunkcore.report.html import policy
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.retrieval.saved import stamp_of

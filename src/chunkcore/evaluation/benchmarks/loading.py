@@ -131,16 +131,15 @@ class EvidenceFinder:
         except DataError as error:
             raise EvidenceError(str(error)) from error
         words = span.slice(document.text)
+        is_there = text in (None, words)
         if source_of(document) and isinstance(text, str):  # the file's words may hold tags
-            text = words if _bare(text) == _bare(words) else text
+            is_there = _bare(text) == _bare(words)
+        name = echo(document.id)
+        problem = f"at {span.start}-{span.end} of {name} stands {echo(words)}, not {echo(text)}"
         if span.end > document.size:
-            problem = (
-                f"evidence ends at {span.end}, its document {echo(document.id)} at {document.size}"
-            )
-        elif text in (None, words):
+            problem = f"evidence ends at {span.end}, its document {name} at {document.size}"
+        elif is_there:
             return Evidence(document.id, span)
-        else:
-            problem = f"at {span.start}-{span.end} of {echo(document.id)} stands {echo(words)}, not {echo(text)}"
         if not self._by_words or not isinstance(text, str):
             raise EvidenceError(problem, "not-found")
         try:
@@ -154,16 +153,14 @@ class EvidenceFinder:
         if not document_id:
             return self._listed
         if document_id in self._unread:
-            reason = f"its document {document_id!r} was not read: it {self._unread[document_id]}"
-            raise EvidenceError(reason, "not-found")
-        if document_id in self._documents:
+            reason = f"was not read: it {self._unread[document_id]}"
+        elif document_id in self._documents:
             return [self._documents[document_id]]
-        groups = self._names.groups([document_id])
-        if not groups:
-            count = counted(len(self._documents), "document")
-            reason = f"its document {echo(document_id)} is not among the {count}"
-            raise EvidenceError(reason, "not-found")
-        return [self._documents[name] for name in groups[0]]
+        else:
+            for names in self._names.groups([document_id]):  # the first
+                return [self._documents[name] for name in names]
+            reason = f"is not among the {counted(len(self._documents), 'document')}"
+        raise EvidenceError(f"its document {echo(document_id)} {reason}", "not-found")
 
     @cached_property
     def _names(self) -> DocumentNames:
