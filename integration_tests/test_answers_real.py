@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from chunkcore.answers import exact_match, squad_f1
+from chunkcore.evaluation.answer_measures import ExactMatch, SquadF1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+squad_f1, exact_match = SquadF1(5).compare, ExactMatch(5).compare
 WORDS = st.lists(st.sampled_from(["the", "a", "Cat", "cat,", "sat.", "on", "x-y", "“so”", "5"]), max_size=7).map(
     " ".join
 )

@@ -18,16 +18,11 @@ if TYPE_CHECKING:
         CitedAnswer as CitedAnswer,
         cite as cite,
     )
-    from chunkcore.evaluation.answer_measures import (
-        exact_match as exact_match,
-        squad_f1 as squad_f1,
-    )
 
 on_first_use(
     __name__,
     {
         "chunkcore.answers.answering": "Answer AnswerRun answer_questions score_answers",
         "chunkcore.answers.citing": "Citation CitedAnswer cite",
-        "chunkcore.evaluation.answer_measures": "exact_match squad_f1",
     },
 )

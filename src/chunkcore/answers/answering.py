@@ -161,8 +161,7 @@ def passages_of(
     """The texts of the best pieces to depth k. Raises `DataError` for a piece outside its document."""
     limit = budget_of(k)
     if limit is None:
-        assert isinstance(k, int)
-        return tuple(_text(benchmark, piece) for piece in results[:k])
+        return tuple(_text(benchmark, piece) for piece in results[: int(k)])
     budget = Budget(limit, counter)
     texts = []
     for piece in results:
