@@ -64,7 +64,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
         OSError: it cannot be opened.
     """
     if inside is not None and os.path.islink(path):  # noqa: PTH114  # Path's is slower, and there may be millions
-        link, path = path, true_path(path)
+        link, path = path, Path(os.path.realpath(path))
         if not path.is_relative_to(os.path.realpath(inside)):
             raise UnreadError(link, _OUTSIDE)
     is_pipe = pipes and path.is_fifo()
@@ -274,7 +274,7 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     path = Path()
     try:
         for path, parts in contents.items():
-            target = true_path(path)
+            target = Path(os.path.realpath(path))
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(path))  # noqa: TRY301
             # Not of the resolved path: /dev/stdout may lead to a pipe, whose resolved path does not exist.
@@ -320,8 +320,18 @@ LOCK = ".chunkcore.lock"
 
 
 def true_path(path: Path) -> Path:
-    """Where a file lies, or will lie: one path for all symbolic links that lead to it."""
-    return Path(os.path.realpath(path))
+    """Where a file lies, or will lie: one path for all symbolic links that lead to it, and for all spellings of its
+    name, where the file system takes capitals or composed letters for others.
+    """
+    place = Path(os.path.realpath(path))
+    with suppress(OSError):  # a folder that may not be listed
+        if place.exists() and place.name not in os.listdir(place.parent):  # noqa: PTH208
+            state = place.stat()
+            spellings = place.parent.iterdir()
+            return next(
+                (name for name in spellings if os.path.samestat(name.lstat(), state)), place
+            )
+    return place
 
 
 def write_checked(contents: Mapping[Path, bytes]) -> None:
