@@ -154,7 +154,8 @@ class LexicalWindows:
         longest = int(np.diff(units.firsts).max(initial=0))
         self._widths = [min(width, longest) for width in SCALES["lexical"]]
         self._gap = max((width for width in self._widths if width < SHARED), default=0)
-        self._places: Numbers = np.arange(self._size) + self._gap * (units.documents + 1)
+        self._narrow_windows: Numbers = np.arange(self._size) + self._gap * units.documents
+        self._places: Numbers = self._narrow_windows + self._gap
         self._axis = int(self._places.max(initial=0)) + 1 + self._gap
         lengths = _running(self._postings.lengths)
         real = np.float64 if self._size <= WIDE else np.float32
@@ -169,12 +170,11 @@ class LexicalWindows:
 
     def _narrow(self, width: int, norms: NDArray[Any]) -> _Scale:
         first, after = self._gap, self._axis - self._gap
-        windows = self._places - first
         of_windows = np.ones(after - first, norms.dtype)
-        of_windows[windows] = norms
+        of_windows[self._narrow_windows] = norms
         starts = slice(first - width, after - width)
         ends = slice(first + width + 1, after + width + 1)
-        return _Scale(starts, ends, of_windows, windows)
+        return _Scale(starts, ends, of_windows, self._narrow_windows)
 
     def _wide(self, width: int, start: Places, end: Places, norms: NDArray[Any]) -> _Scale:
         numbers = np.arange(self._size)
