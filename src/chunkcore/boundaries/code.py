@@ -16,7 +16,7 @@ from chunkcore.lazy import needed
 from chunkcore.spans import Numbers, Range, as_table
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Tree
+    from tree_sitter import Language, Node
 
 
 _JSON = re.compile(
@@ -56,24 +56,23 @@ def nested_blocks(text: str, language: str) -> list[Block]:
     >>> [text[part.start : part.end] for part in outer.parts()[1].parts()]
     ['"plans": [', '{"fee": 1},', '{"fee": 2}]}']
     """
+    whole = text, 0, len(text)
     marks = _MARKS.get(language)
     if marks:
-        cuts = _cuts(text, marks, 0, 0, len(text))
-        return _blocks(text, 0, len(text), cuts, partial(_elements, text, marks))
+        return _blocks(*whole, _cuts(*whole, marks, 0), partial(_elements, marks))
     cuts = []
     if language in _WITH_SECTIONS:
         cuts = [section.start() for section in _SECTION.finditer(text) if section["head"]]
     elif language == "yaml":
         cuts = [document.start() for document in _YAML_DOCUMENT.finditer(text, 1)]
-    outer = partial(_outer, text)
-    return _blocks(text, 0, len(text), cuts, outer) if cuts else outer(0, len(text))
+    return _blocks(*whole, cuts, _outer) if cuts else _outer(*whole)
 
 
 def _outer(text: str, start: int, end: int) -> list[Block]:
     """The parts between blank lines, but those that begin with white space or a closing bracket."""
     cuts = [gap.end() for gap in _BLANK.finditer(text, start, end)]
     outer = [cut for cut in cuts if cut < end and text[cut] not in " \t}])"]
-    return _blocks(text, start, end, outer, partial(_indented, text))
+    return _blocks(text, start, end, outer, _indented)
 
 
 def _blocks(
@@ -81,7 +80,7 @@ def _blocks(
     start: int,
     end: int,
     cuts: Sequence[int],
-    parts: Callable[[int, int], Sequence[Block]],
+    parts: Callable[[str, int, int], Sequence[Block]],
     *,
     has_head: bool = False,
 ) -> list[Block]:
@@ -89,7 +88,7 @@ def _blocks(
     for number, kept in enumerate(between(text, start, end, cuts)):
         if kept:
             leads = has_head and number == 0
-            inner = partial(_line_blocks, text, *kept) if leads else partial(parts, *kept)
+            inner = partial(_line_blocks if leads else parts, text, *kept)
             blocks.append(Block(*kept, whole=True, leads=leads, parts=inner))
     return blocks
 
@@ -97,7 +96,7 @@ def _blocks(
 _STEPS: dict[str | None, int] = {"open": 1, "close": -1}
 
 
-def _cuts(text: str, marks: re.Pattern[str], level: int, start: int, end: int) -> list[int]:
+def _cuts(text: str, start: int, end: int, marks: re.Pattern[str], level: int) -> list[int]:
     """Where elements within so many others end; within one, first where its opening mark ends."""
     # In JSON a comma ends a child.
     ends = ("part",) if level and marks is _JSON else ("part", "close")
@@ -113,14 +112,14 @@ def _cuts(text: str, marks: re.Pattern[str], level: int, start: int, end: int) -
     return cuts
 
 
-def _elements(text: str, marks: re.Pattern[str], start: int, end: int) -> list[Block]:
+def _elements(marks: re.Pattern[str], text: str, start: int, end: int) -> list[Block]:
     """The head of an element, up to its opening mark, and its children; the last one has the closing mark."""
-    cuts = _cuts(text, marks, 1, start, end)
+    cuts = _cuts(text, start, end, marks, 1)
     if marks is _XML and len(cuts) > 1:  # the closing tag stays with the last child
         cuts.pop()
     if not cuts:
         return _line_blocks(text, start, end)
-    return _blocks(text, start, end, cuts, partial(_elements, text, marks), has_head=True)
+    return _blocks(text, start, end, cuts, partial(_elements, marks), has_head=True)
 
 
 def _indented(text: str, start: int, end: int) -> list[Block]:
@@ -128,16 +127,15 @@ def _indented(text: str, start: int, end: int) -> list[Block]:
     rows = lines(text, start, end)
     begins = _beginnings(text, rows)
     blanks = {gap.end() for gap in _BLANK.finditer(text, start, end)}
-    inner = partial(_indented, text)
     cuts = [place for place in begins[1:] if place in blanks] or begins[1:]
     if cuts:
-        return _blocks(text, start, end, cuts, inner)
+        return _blocks(text, start, end, cuts, _indented)
     outer = _indent(text, rows[0])
     deeper = [row for row in rows if _indent(text, row) > outer]
     body = _beginnings(text, deeper)
     if not body:
         return _line_blocks(text, start, end)
-    return _blocks(text, start, end, body, inner, has_head=True)
+    return _blocks(text, start, end, body, _indented, has_head=True)
 
 
 def _indent(text: str, row: Range) -> int:
@@ -214,22 +212,6 @@ _BY_LINES = ("go", "python")  # a statement ends with its line, so long expressi
 _STATEMENT_END, _OPERATOR = re.compile(rb"[;{}#]"), re.compile(rb"[<=?]+|->")
 
 
-class Parsed:
-    """A parsed text: its UTF-8, and tree-sitter's tree over it; None if the text exceeds the limits."""
-
-    def __init__(self, text: str, language: str, grammar: Language, limits: ParserLimits) -> None:
-        self.data = text.encode("utf-8", "replace")  # an unpaired surrogate becomes a question mark
-        is_long = language not in _BY_LINES and has_long_statement(self.data, limits.operators)
-        is_deep = nests_deeper(self.data, limits.levels)
-        self.tree = None if is_long or is_deep else _parse(self.data, grammar, limits)
-        # UTF-8 continuation bytes: the lowest as signed numbers.
-        self._continue = (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
-
-    def code_points(self, places: Numbers) -> Numbers:
-        """Convert byte offsets into `data` to code-point offsets."""
-        return places - self._continue.searchsorted(places)
-
-
 def has_long_statement(data: bytes, most: int) -> bool:
     """Whether a statement has more than `most` operators.
 
@@ -240,16 +222,20 @@ def has_long_statement(data: bytes, most: int) -> bool:
     return any(len(_OPERATOR.findall(statement)) > most for statement in long)
 
 
-def _parse(data: bytes, grammar: Language, limits: ParserLimits) -> Tree | None:
+def _parsed(data: bytes, language: str, limits: ParserLimits) -> Node | None:
+    """The root of tree-sitter's tree over a text's UTF-8; None if the text exceeds the limits."""
+    grammar = load_grammar(language)
     from tree_sitter import Parser
 
+    is_long = language not in _BY_LINES and has_long_statement(data, limits.operators)
+    if is_long or nests_deeper(data, limits.levels):
+        return None
     meter = ParserMeter(data, limits)
-    parser = Parser(grammar)
     try:
-        tree = parser.parse(meter.read, encoding="utf8", progress_callback=meter.is_over)
+        tree = Parser(grammar).parse(meter.read, encoding="utf8", progress_callback=meter.is_over)
     except ValueError:  # the parser was stopped
         return None
-    return None if meter.reads <= 0 else tree
+    return None if meter.reads <= 0 else tree.root_node
 
 
 class ParserMeter:
@@ -315,23 +301,22 @@ def load_grammar(language: str) -> Language:
 
 # Languages with their file endings. A language without a grammar above is cut at blank lines and lines.
 _ENDINGS = """
-    assembly asm s | bash bash sh zsh | bibtex bib | c c | clojure clj cljs | cmake cmake | csharp cs
-    cpp cc cpp cxx c++ h hh hpp hxx ipp | css css less scss | cobol cbl cob | dart dart | diff diff patch
-    dockerfile dockerfile | fortran f90 f95 | graphql gql graphql
-    elixir ex exs | erlang erl | fsharp fs | go go | gettext po pot | groovy gradle groovy | haskell hs
-    ini cfg conf env ini properties
-    java java | javascript cjs js jsx mjs | json geojson json jsonl ndjson | julia jl | kotlin kt kts | lua lua
-    makefile makefile mk | matlab m | nim nim | nix nix | objectivec mm | ocaml ml mli | pascal pas | perl pl pm
-    php php | powershell ps1 | protobuf proto
-    python py pyi pyw | r r | ruby rb | rust rs | scala scala | solidity sol | sql sql | svelte svelte | swift swift
-    terraform hcl tf | toml toml | tsx tsx | typescript cts mts ts | vb bas vb vbs | vue vue
-    xml atom jats nxml opml rss svg tei xml xsd xslt | yaml yaml yml
+    assembly asm s | bash bash sh zsh | bibtex bib | c c | clojure clj cljs | cmake cmake | csharp cs |
+    cpp cc cpp cxx c++ h hh hpp hxx ipp | css css less scss | cobol cbl cob | dart dart | diff diff patch |
+    dockerfile dockerfile | fortran f90 f95 | graphql gql graphql |
+    elixir ex exs | erlang erl | fsharp fs | go go | gettext po pot | groovy gradle groovy | haskell hs |
+    ini cfg conf env ini properties |
+    java java | javascript cjs js jsx mjs | json geojson json jsonl ndjson | julia jl | kotlin kt kts | lua lua |
+    makefile makefile mk | matlab m | nim nim | nix nix | objectivec mm | ocaml ml mli | pascal pas | perl pl pm |
+    php php | powershell ps1 | protobuf proto |
+    python py pyi pyw | r r | ruby rb | rust rs | scala scala | solidity sol | sql sql | svelte svelte | swift swift |
+    terraform hcl tf | toml toml | tsx tsx | typescript cts mts ts | vb bas vb vbs | vue vue |
+    xml atom jats nxml opml rss svg tei xml xsd xslt | yaml yaml yml |
     zig zig"""
 LANGUAGE_OF_ENDING = {
-    ending: names[0]
-    for names in (row.split() for row in re.split(r"\||\n", _ENDINGS))
-    if names
-    for ending in names[1:]
+    ending: language
+    for language, *endings in map(str.split, _ENDINGS.split("|"))
+    for ending in endings
 }
 LANGUAGES = frozenset(("other", *LANGUAGE_OF_ENDING.values()))
 
@@ -377,11 +362,11 @@ def code_blocks(text: str, language: str, limits: ParserLimits | None = None) ->
     """
     if language not in _WITH_GRAMMAR:
         return nested_blocks(text, language)
-    parsed = Parsed(text, language, load_grammar(language), limits or LIMITS)
-    if parsed.tree is None:
+    data = text.encode("utf-8", "replace")  # an unpaired surrogate becomes a question mark
+    root = _parsed(data, language, limits or LIMITS)
+    if root is None:
         return None
-    root = parsed.tree.root_node
-    reader = _Reader(text, parsed, root, _KINDS | _KINDS_OF.get(language, {}))
+    reader = _Reader(text, data, root, _KINDS | _KINDS_OF.get(language, {}))
     return reader.parts(root, 0, len(text), (), ())
 
 
@@ -389,14 +374,24 @@ class _Place(NamedTuple):
     node: Node
     path: Titles
     begins_line: bool
+    first: Node  # of the comments and attributes above it
 
 
 @dataclass(frozen=True)
 class _Reader:
     text: str
-    parsed: Parsed
+    data: bytes  # the text in UTF-8
     root: Node
     kinds: dict[str, str]  # of definitions
+
+    @cached_property
+    def continuing(self) -> Numbers:
+        """Places of the bytes that go on in a character: the lowest as signed numbers."""
+        return (np.frombuffer(self.data, dtype=np.int8) < -64).nonzero()[0]
+
+    def code_points(self, places: Numbers) -> Numbers:
+        """Convert byte offsets into `data` to code-point offsets."""
+        return places - self.continuing.searchsorted(places)
 
     def parts(self, node: Node, start: int, end: int, around: Titles, own: Titles) -> list[Block]:
         """The blocks inside a node's range. Text before the first one leads, as does text before a long string."""
@@ -405,16 +400,15 @@ class _Reader:
         groups, leading = self.groups(node, around + self.label(node))
         if not groups:
             return self.lines(start, end, own)
-        starts = self.parsed.code_points(np.array([first.start_byte for first, _ in groups]))
+        starts = self.code_points(np.array([place.first.start_byte for place in groups]))
         cuts = [_line_start(self.text, max(start, place)) for place in starts.tolist()]
         head, *ranges = between(self.text, start, end, cuts)
         blocks = []
         if head:
             inner = partial(self.lines, *head, own, leads=True)
             blocks.append(Block(*head, own, whole=True, leads=True, parts=inner, text="lines"))
-        for number, kept in enumerate(ranges):
+        for number, (place, kept) in enumerate(zip(groups, ranges, strict=True)):
             if kept:
-                _, place = groups[number]
                 path = place.path + self.labels(place.node)
                 leads = number < leading
                 inner = partial(self.parts, place.node, *kept, place.path, path)
@@ -443,26 +437,25 @@ class _Reader:
                 texts.append(node)
             elif node.end_point.row > node.start_point.row:
                 waiting.extend(node.children)
-        ranges = self.parsed.code_points(as_table([node.byte_range for node in texts]))
-        starts = set()
+        ranges = self.code_points(as_table([node.byte_range for node in texts]))
+        joined = []
         for start, end in ranges.tolist():
-            rows = lines(self.text, start, end)
-            if len(rows) > 1 and _OPENING.fullmatch(self.text, *rows[0]):
-                starts.add(_first_word(self.text, rows[1][0]))
-            if len(rows) > 1 and _CLOSING.fullmatch(self.text, *rows[-1]):
-                starts.add(_first_word(self.text, rows[-1][0]))
-        return frozenset(starts)
+            first, *rest = lines(self.text, start, end)
+            if rest and _OPENING.fullmatch(self.text, *first):
+                joined.append(rest[0])
+            if rest and _CLOSING.fullmatch(self.text, *rest[-1]):
+                joined.append(rest[-1])
+        return frozenset(_first_word(self.text, start) for start, _ in joined)
 
-    def groups(self, node: Node, path: Titles) -> tuple[list[tuple[Node, _Place]], int]:
+    def groups(self, node: Node, path: Titles) -> tuple[list[_Place], int]:
         """Where a node is cut, by lines; else inside its only line, with the number of the last long string."""
         places = list(self.places(node, path))
         groups = _grouped([place for place in places if place.begins_line])
-        if len(groups) > 1 or (groups and groups[0][0].start_byte > node.start_byte):
+        if len(groups) > 1 or (groups and groups[0].first.start_byte > node.start_byte):
             return groups, 0
         groups = _grouped(places)
-        return groups, max(
-            (n for n, (_, place) in enumerate(groups) if _is_long_text(place.node)), default=0
-        )
+        long = [number for number, place in enumerate(groups) if _is_long_text(place.node)]
+        return groups, max(long, default=0)
 
     def places(self, node: Node, path: Titles) -> Iterator[_Place]:
         """Children where a range may be cut; a multi-line child that begins inside a line gives its own children."""
@@ -476,7 +469,7 @@ class _Reader:
                 waiting += [(below, inner, depth + 1) for below in reversed(child.children)]
                 continue
             if child.is_named:
-                yield _Place(child, path, begins)
+                yield _Place(child, path, begins, child)
             row = _last_row(child)
 
     def labels(self, node: Node) -> Titles:
@@ -501,18 +494,17 @@ class _Reader:
             value = node.child_by_field_name("value")
             if not value or value.type not in _FUNCTIONS:
                 return ()
-        name = node.child_by_field_name("name") or _declared(node)
-        if kind == "impl":
-            name = node.child_by_field_name("type")
-        trait = self.source(node.child_by_field_name("trait"))
-        before_name = f"{trait} for" if trait else self.source(node.child_by_field_name("receiver"))
-        words = [kind, before_name, self.source(name)]
-        return (" ".join(word for word in words if word),) if name else ()
+        part = node.child_by_field_name
+        name = part("type") if kind == "impl" else part("name") or _declared(node)
+        trait = self.source(part("trait"))
+        before_name = f"{trait} for" if trait else self.source(part("receiver"))
+        words = filter(None, (kind, before_name, self.source(name)))
+        return (" ".join(words),) if name else ()
 
     def source(self, node: Node | None) -> str:
         if node is None:
             return ""
-        data = self.parsed.data[node.start_byte : min(node.end_byte, node.start_byte + 4 * _NAME)]
+        data = self.data[node.start_byte : node.end_byte][: 4 * _NAME]
         return " ".join(data.decode("utf-8", "ignore").split())[:_NAME]
 
 
@@ -555,14 +547,13 @@ def _last_row(node: Node) -> int:
     return row - 1 if column == 0 and node.end_byte > node.start_byte else row
 
 
-def _grouped(places: list[_Place]) -> list[tuple[Node, _Place]]:
-    """Each definition or statement with its first node: that of the comments and attributes above it."""
-    groups: list[tuple[Node, _Place]] = []
+def _grouped(places: list[_Place]) -> list[_Place]:
+    """The definitions and statements, each with the comments and attributes above it."""
+    groups: list[_Place] = []
     for place in places:
-        first = place.node
-        if groups:
-            before = groups[-1][1].node
-            if before.type in _ATTACHED and first.start_point.row <= _last_row(before) + 1:
-                first = groups.pop()[0]
-        groups.append((first, place))
+        before = groups[-1].node if groups else place.node
+        follows = place.node.start_point.row <= _last_row(before) + 1
+        if groups and before.type in _ATTACHED and follows:
+            place = place._replace(first=groups.pop().first)
+        groups.append(place)
     return groups
