@@ -262,7 +262,7 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
-    starts, ends = array("q"), array("q")
+    ranges = array("q")
     start = 0
     for cut in (*cuts, len(text)):
         begin = start + 1 if text.startswith(" ", start) else start  # nearly always one space
@@ -270,10 +270,9 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
         if begin < cut and (text[begin].isspace() or text[cut - 1].isspace()):
             begin, end = trim(text, begin, cut)
         if begin < end:
-            starts.append(begin)
-            ends.append(end)
+            ranges.extend((begin, end))
         start = cut
-    return np.array((starts, ends), dtype=np.int64).T.copy()
+    return np.array(ranges, np.int64).reshape(-1, 2)
 
 
 def _cuts(text: str) -> Iterable[int]:
@@ -570,17 +569,18 @@ def record_lines(text: str) -> list[Range]:
     last = len(text.rstrip())
     start = _LEADING.match(text).end()  # type: ignore[union-attr]
     for part in _BLANK.split(text[start:last]):
+        end = start + len(part)
         if part.count("-->") == 1 and _CAPTION.match(part):
-            rows.append((start, start + len(part)))
+            rows.append((start, end))
             is_time = "-->" in part.rpartition("\n")[2]
         elif is_time and not part.isspace():
-            rows[-1] = (rows[-1][0], start + len(part))
+            rows[-1] = (rows[-1][0], end)
             is_time = False
         elif part.count("\n") > 1 and not part.isspace():
             lines = part.split("\n")
             if _are_records(lines):
                 rows += _ranges(lines, start)
-        start += len(part)
+        start = end
     return rows
 
 
@@ -590,9 +590,8 @@ def _ranges(lines: Sequence[str], start: int) -> list[Range]:
     for line in lines:
         end = start + len(line)
         if rows and not any(map(str.isalnum, line)):
-            rows[-1] = (rows[-1][0], end)
-        else:
-            rows.append((start, end))
+            start = rows.pop()[0]
+        rows.append((start, end))
         start = end + 1
     return rows
 
@@ -686,31 +685,25 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
     numbers: list[int] = []
     is_org_file = _ORG_FILE.search(f"\n{text}") is not None
     starts, ends = sentences.T.tolist()
-    for number, before, line, after in _short_lines(text, sentences):
-        start, following = starts[number], starts[number + 1]
+    short = (sentences[:-1, 1] - sentences[:-1, 0] <= _LONGEST_HEADING).nonzero()[0]
+    for number in short.tolist():
+        start, end, following = starts[number], ends[number], starts[number + 1]
+        line, after = text[start:end], text[end:following]
+        if "\n" not in after or ("\n" in line and not _CHAPTER.fullmatch(line)):
+            continue
         answers = line[-1] in "?？" and _ANSWER.match(text, following)
         if answers or (":" in line and _SPEAKER.fullmatch(line)):
             numbers.append(number)
-        elif "\n" in before and not _goes_on(line, after, text[following]):
-            previous = ends[number - 1] if number else 0
+            continue
+        previous = ends[number - 1] if number else 0
+        before = text[previous:start] if number else "\n\n"
+        if "\n" in before and not _goes_on(line, after, text[following]):
             is_org = is_org_file and _is_org_heading(text, previous, start, following)
             is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1]) is not None
             is_alone = min(before.count("\n"), after.count("\n")) > 1
             if is_org or is_underlined or _is_heading(line, is_alone=is_alone):
                 numbers.append(number)
     return _without_lists(numbers)
-
-
-def _short_lines(text: str, sentences: Ranges) -> Iterator[tuple[int, str, str, str]]:
-    """Short sentences that are a line or its end: the number, the space before, the text and the space after."""
-    starts, ends = sentences.T.tolist()
-    short = (sentences[:-1, 1] - sentences[:-1, 0] <= _LONGEST_HEADING).nonzero()[0]
-    for number in short.tolist():
-        line = text[starts[number] : ends[number]]
-        after = text[ends[number] : starts[number + 1]]
-        if "\n" in after and ("\n" not in line or _CHAPTER.fullmatch(line)):
-            before = text[ends[number - 1] : starts[number]] if number else "\n\n"
-            yield number, before, line, after
 
 
 def _goes_on(line: str, after: str, letter: str) -> bool:

@@ -93,7 +93,7 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
     """
     others = ""
-    encoding = _utf_16(data[:_LOOKED_AT])
+    encoding = _wide(data[:_LOOKED_AT])
     if data.isascii():
         encoding = next((codec for escape, codec in _ESCAPES if escape in data), encoding)
     if encoding is None:
@@ -129,15 +129,13 @@ def is_utf8(data: bytes, *, whole: bool = False) -> bool:
 
 def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
     """The encoding of bytes that are no UTF-8, and the others that would fit."""
-    marked = next((name for mark, name in _BOMS if data.startswith(mark)), None)
-    if marked is not None:
-        return marked, ()
     text = data.decode("utf-8", "replace")
-    if 2 * text.count("\ufffd") <= len(_NOT_ASCII.findall(text)) - 1:
-        return None, ()  # damaged UTF-8
+    is_damaged = 2 * text.count("\ufffd") < len(_NOT_ASCII.findall(text))
     with suppress(UnicodeDecodeError):
         data.decode("utf-8", "surrogatepass")
-        return None, ()  # UTF-8 with surrogates
+        is_damaged = True  # UTF-8 with surrogates
+    if is_damaged:
+        return None, ()
     match = _DECLARED.search(data[:2048])
     declared = charset(match[1].decode("ascii")) if match else None
     if declared is not None:
@@ -186,12 +184,14 @@ def _is_written(data: bytes, codec: str, writing: str) -> bool:
     return re.fullmatch(allowed, text) is not None and share > _SHARE * foreign > 3 * in_words
 
 
-def _utf_16(data: bytes) -> str | None:
-    """UTF-16 without a byte order mark: of a script that needs few high bytes, or Chinese, Japanese or Korean."""
-    if len(data) < 8 or data.startswith(tuple(mark for mark, _ in _BOMS)):
-        return None
-    if b"\x00" not in data and is_utf8(data, whole=True):
-        return None
+def _wide(data: bytes) -> str | None:
+    """The encoding that a byte order mark tells; or UTF-16 without a mark, of a script that needs few high bytes, or
+    Chinese, Japanese or Korean.
+    """
+    marked = next((codec for mark, codec in _BOMS if data.startswith(mark)), None)
+    is_narrow = b"\x00" not in data and is_utf8(data, whole=True)
+    if marked or is_narrow or len(data) < 8:
+        return marked
     for codec, first in (("utf-16-le", 1), ("utf-16-be", 0)):
         high, low = data[first::2], data[1 - first :: 2]
         text = data.decode(codec, "replace")
@@ -285,8 +285,8 @@ def _guessed(data: bytes) -> tuple[str | None, tuple[str, ...]]:
         from charset_normalizer import from_bytes
     except ImportError:
         return None, ()
-    if len(data) - len(data.translate(None, bytes(range(128, 256)))) <= 3:
+    if len(_NOT_ASCII.findall(data.decode("latin-1"))) <= 3:
         return None, ()
     matches = {str(match): match.encoding for match in from_bytes(data)}
-    names = tuple(name for name in map(charset, matches.values()) if name is not None)
+    names = tuple(filter(None, map(charset, matches.values())))
     return (names[0], ()) if len(names) == 1 else (None, names)

@@ -41,6 +41,7 @@ _ENVELOPE = re.compile(
 
 _HTML = ("text/html", "application/xhtml+xml")
 _SHOWN_KINDS = ("text/plain", *_HTML, "multipart/related", "multipart/mixed")
+_CALENDAR = "text/calendar"
 
 
 class _Mail:
@@ -90,19 +91,16 @@ class _Mail:
 
     def add_best(self, parts: Sequence[Message]) -> None:
         """Add the plain text, or where it is empty or a stub the longest other part, if possible no calendar's data."""
-        mails = list(map(_Mail, parts))
-        kinds = [part.get_content_type() for part in parts]
-        pairs = list(zip(mails, kinds, strict=True))
-        shown = [mail for mail, kind in pairs if kind in _SHOWN_KINDS and mail.text]
-        best = max(shown or mails, key=lambda mail: len(mail.text), default=_Mail())
-        if "text/plain" in kinds:
-            plain = mails[kinds.index("text/plain")]
-            if not _is_stub(plain.text, best.text):
-                best = plain
+        mails = [(_Mail(part), part.get_content_type()) for part in parts]
+        shown = [mail for mail, kind in mails if kind in _SHOWN_KINDS and mail.text]
+        others = [mail for mail, _ in mails]
+        best = max(shown or others, key=lambda mail: len(mail.text), default=_Mail())
+        plain = next((mail for mail, kind in mails if kind == "text/plain"), best)
+        if not _is_stub(plain.text, best.text):
+            best = plain
         self.blocks += best.blocks
-        self.attachments += best.attachments
-        others = [kind for mail, kind in pairs if mail is not best]
-        self.attachments += [kind for kind in others if kind == "text/calendar"]
+        calendars = [kind for mail, kind in mails if kind == _CALENDAR and mail is not best]
+        self.attachments += best.attachments + calendars
 
     def add_text(self, text: str) -> None:
         if text.strip():
@@ -263,7 +261,7 @@ def _text(part: Message) -> str:
 
 def _flowed(text: str, *, delete_space: bool) -> str:
     """A text whose lines end in a space where its paragraphs go on, with a line for each paragraph (RFC 3676)."""
-    paragraphs: list[list[str]] = []
+    pieces: list[str] = []
     before = None  # the quotation marks of a line that goes on
     for line in text.replace("\r\n", "\n").split("\n"):
         content = line.lstrip(">")
@@ -271,10 +269,8 @@ def _flowed(text: str, *, delete_space: bool) -> str:
         content = content.removeprefix(" ")
         goes_on = content.endswith(" ") and content != "-- "
         shown = content[:-1] if goes_on and delete_space else content
-        if marks == before and content != "-- ":
-            paragraphs[-1].append(shown)
-        else:
-            paragraph = [f"{marks} ", shown] if marks else [shown]
-            paragraphs.append(paragraph)
+        if marks != before or content == "-- ":
+            pieces.append(f"\n{marks} " if marks else "\n")
+        pieces.append(shown)
         before = marks if goes_on else None
-    return "\n".join("".join(lines) for lines in paragraphs)
+    return "".join(pieces).removeprefix("\n")

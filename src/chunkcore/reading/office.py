@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -29,7 +30,7 @@ from chunkcore.reading.visible import (
     raised,
     visible_text,
 )
-from chunkcore.text import Document
+from chunkcore.text import Document, Mark
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -63,16 +64,14 @@ class Packed(Reader):
             reason = "is protected against copying (DRM), so its text cannot be read"
             raise UnreadError(name, reason)
         notes: list[str] = []
-        document = self.document(name, data, members, notes)
+        marks: list[Mark] = []
+        text = self.markdown(data, members, notes, marks)
         notes += left_out(texts_apart(members))
-        return Reading(document, tuple(notes))
+        return Reading(Document(name, text, {"format": "markdown"}, tuple(marks)), tuple(notes))
 
-    def document(self, name: str, data: bytes, members: Members, notes: list[str]) -> Document:
-        return Document(name, self.markdown(data, members, notes), {"format": "markdown"})
-
-    def markdown(self, data: bytes, members: Members, notes: list[str]) -> str:
-        """The file as Markdown; `notes` are added."""
-        raise NotImplementedError
+    @abstractmethod
+    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
+        """The file as Markdown; `notes` and `marks` are added."""
 
 
 RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
@@ -174,7 +173,7 @@ class Epub(Packed):
     endings = ("epub",)
     telling = b"application/epub+zip"
 
-    def markdown(self, data: bytes, members: Members, notes: list[str]) -> str:
+    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
         place = xml_of(members["META-INF/container.xml"]).find(".//{*}rootfile").get("full-path")
         package = xml_of(members[place])
         authors = ", ".join(filter(None, (author.text for author in package.iter("{*}creator"))))
@@ -222,7 +221,7 @@ class Docx(Packed):
     endings = ("docx", "docm", "dotx")
     telling = b"word/"
 
-    def markdown(self, data: bytes, members: Members, notes: list[str]) -> str:
+    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
         etree = needed("lxml.etree", "office", "read DOCX")
         styles = {
             style.get(f"{_W}styleId", ""): style for style in _elements(members, "styles", "style")
@@ -437,9 +436,8 @@ def _name_headings(root: _Element, styles: Mapping[str, _Element]) -> None:
         if properties is not None and re.fullmatch("[0-5]", level):
             for style in properties.findall("w:pStyle", _SPACES):
                 properties.remove(style)
-            number = str(int(level) + 1)
-            heading = properties.makeelement(f"{_W}pStyle", {f"{_W}val": f"Heading{number}"})
-            properties.insert(0, heading)
+            value = {f"{_W}val": f"Heading{int(level) + 1}"}
+            properties.insert(0, properties.makeelement(f"{_W}pStyle", value))
 
 
 def _move_boxes(root: _Element) -> None:
@@ -477,7 +475,7 @@ class _Lists:
 
     def __init__(self, members: Members, styles: Mapping[str, _Element]) -> None:
         self.abstract: dict[str, str] = {}  # of a list, by its id
-        self.following: dict[tuple[str, str], int] = {}  # by abstract list and level
+        self.numbers: dict[tuple[str, str], int] = {}  # the last ones, by abstract list and level
         self.levels: dict[tuple[str, str], _Level] = {}
         self.styles = {name: _place(style) for name, style in styles.items()}
         self.begun: set[str] = set()  # lists with a first number of their own
@@ -504,13 +502,15 @@ class _Lists:
         key = self.abstract.get(name, ""), level
         if key not in self.levels:
             return None
-        restarted = [place for place in self.following if place[0] == key[0] and place[1] > level]
+        number = 1 + self.numbers.get(key, self.levels[key].start - 1)
         if name in self.begun:
             self.begun.discard(name)
-            restarted.append(key)
-        for place in restarted:
-            self.following.pop(place, None)
-        self.following[key] = 1 + self.following.get(key, self.levels[key].start)
+            number = self.levels[key].start
+        # Levels below begin anew.
+        for place in list(self.numbers):
+            if place[0] == key[0] and place[1] > level:
+                del self.numbers[place]
+        self.numbers[key] = number
         return self._label(key)
 
     def _label(self, key: tuple[str, str]) -> str:
@@ -521,9 +521,8 @@ class _Lists:
             if place not in self.levels:
                 return ""
             other = self.levels[place]
-            current = self.following.get(place, 1 + other.start) - 1
             form = "decimal" if level.is_decimal else other.form
-            return numeral(current, form)
+            return numeral(self.numbers.get(place, other.start), form)
 
         return re.sub("%([1-9])", number, level.text).strip()
 

@@ -65,7 +65,7 @@ class Pdf(Reader):
             boxes += page.checked
             if page.is_broken:
                 broken.append(number)
-            elif not any((page.lines, page.typed)):
+            elif not (page.lines or page.typed):
                 empty.append(number)
         if len(broken) == len(pages):
             raise UnreadError(name, "has no page that PDFium can read: mend it, or take it out")
@@ -236,20 +236,19 @@ def _joined(pages: Sequence[_Page]) -> tuple[str, tuple[Mark, ...]]:
     footers = _repeated([lines[::-1] for lines in printed])
     known = _known_words(printed)
     for number, page in enumerate(pages):
-        data: dict[str, Any] = {"number": number + 1}
-        if page.label:
-            data["label"] = page.label
         first, after = headers[number], len(page.lines) - footers[number]
-        lines = page.lines[first:after]
-        around = {"header": page.lines[:first], "footer": page.lines[after:]}
-        for key, pieces in around.items():
-            if pieces:
-                data[key] = _SIGNS.sub("", "\n".join(pieces))
-        lines += page.typed
+        lines = page.lines[first:after] + page.typed
         if not lines:
             continue
         text, divided = _undivided("\n".join(lines), known, start)
-        marks.append(Mark("page", Span(start, start + len(text)), data))
+        data = {
+            "number": number + 1,
+            "label": page.label,
+            "header": _SIGNS.sub("", "\n".join(page.lines[:first])),
+            "footer": _SIGNS.sub("", "\n".join(page.lines[after:])),
+        }
+        stated = {key: value for key, value in data.items() if value}
+        marks.append(Mark("page", Span(start, start + len(text)), stated))
         marks += divided
         texts.append(text)
         start += len(text) + len(_BETWEEN)
@@ -266,7 +265,7 @@ def _repeated(pages: Sequence[list[str]]) -> list[int]:
     Where such a line first stands, it is text, so that search finds it.
     """
     repeated = [0] * len(pages)
-    most = sum(len(lines) > 2 for lines in pages) // 2
+    fewest = max(_FEWEST, 1 + sum(len(lines) > 2 for lines in pages) // 2)
     numbers: Sequence[int] = range(len(pages))
     for place in range(_DEEPEST):
         patterns = {
@@ -275,7 +274,7 @@ def _repeated(pages: Sequence[list[str]]) -> list[int]:
             if len(pages[number]) > 2 * place + 2
         }
         counts = Counter(patterns.values())
-        fewest = max(_FEWEST, most + 1)
+
         numbers = [number for number, pattern in patterns.items() if counts[pattern] >= fewest]
         shown = set()
         for number in numbers:

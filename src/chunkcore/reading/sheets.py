@@ -14,6 +14,7 @@ from chunkcore.reading import base
 from chunkcore.reading.base import listed, readers
 from chunkcore.reading.office import Members, Packed, packed, xml_of
 from chunkcore.reading.visible import in_cell, in_font
+from chunkcore.text import Mark
 
 
 @readers.register("XLSX")
@@ -26,7 +27,7 @@ class Xlsx(Packed):
     endings = ("xlsx", "xlsm")
     telling = b"xl/"
 
-    def markdown(self, data: bytes, members: Members, notes: list[str]) -> str:
+    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
         openpyxl = needed("openpyxl", "office", "read XLSX")
         texts = ("xl/worksheets/", "xl/sharedStrings")
         fonts = [name for name in members if name.startswith(texts) and b"<rPr" in members[name]]

@@ -22,7 +22,7 @@ from chunkcore.reading.office import (
 )
 from chunkcore.reading.sheets import formatted, table
 from chunkcore.reading.visible import in_font
-from chunkcore.text import Document, Mark, Span
+from chunkcore.text import Mark, Span
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -40,14 +40,13 @@ class Pptx(Packed):
     endings = ("pptx", "pptm", "ppsx", "ppsm", "potx")
     telling = b"ppt/"
 
-    def document(self, name: str, data: bytes, members: Members, notes: list[str]) -> Document:
+    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
         pptx = needed("pptx", "office", "read PPTX", "python-pptx")
         # python-pptx opens no shows and templates, which differ in this word.
         types = _OTHER_KIND.sub(b"presentation", members[_TYPES])
         if types != members[_TYPES]:
             data = packed(members | {_TYPES: types})
         text = ""
-        marks = []
         hidden = []
         for number, slide in enumerate(pptx.Presentation(BytesIO(data)).slides, start=1):
             if slide.element.get("show") in ("0", "false"):
@@ -61,7 +60,7 @@ class Pptx(Packed):
                 marks += [Mark("page", span, {"number": number}), Mark("section", span)]
         if hidden:
             notes.append(f"hidden slides are left out: {listed(hidden)}")
-        return Document(name, text, {"format": "markdown"}, tuple(marks))
+        return text
 
 
 def _slide(slide: Any) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from html import unescape
-from itertools import pairwise
+from itertools import pairwise, starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -58,7 +59,7 @@ class VisibleDocument(Document):
         assert self.seen is not None
         places = []
         for span in spans:
-            places += [Span(*ends) for ends in self.seen.spans(span.start, span.end)]
+            places += starmap(Span, self.seen.spans(span.start, span.end))
         return tuple(places)
 
 
@@ -220,14 +221,12 @@ def from_source(document: Document, span: Span) -> Span:
 
 def lines_of(document: Document, spans: Sequence[Span]) -> list[int]:
     """The first and the last line of a document's file, from 1, that hold some of the spans, which are in order."""
-    start, end = spans[0].start, spans[-1].end
+    span = _between(document, Span(spans[0].start, spans[-1].end), shown=0)
+    ends = span.start, span.end - 1
     mark = source_of(document)
     if mark is None:
-        first = document.text.count("\n", 0, start) + 1
-        return [first, first + document.text.count("\n", start, end - 1)]
-    places = in_source(document, [Span(start, end)])[0]
-    lines = mark.data["lines"]
-    return [bisect_right(lines, places.start), bisect_right(lines, places.end - 1)]
+        return [1 + document.text.count("\n", 0, place) for place in ends]
+    return [bisect_right(mark.data["lines"], place) for place in ends]
 
 
 def source_of(document: Document) -> Mark | None:
@@ -353,13 +352,10 @@ def visible_text(html: str) -> str:
     for numbered in soup.find_all("ol"):
         _count(numbered)
     tables = soup.find_all("table")
-    layouts = set(map(id, filter(_is_layout, tables)))
+    mends = [_unfold if _is_layout(table) else _fill for table in tables]
     # Inner tables first: the parts of what is done are not looked through again.
-    for table in reversed(tables):
-        if id(table) in layouts:
-            _unfold(table)
-        else:
-            _fill(table)
+    for table, mend in reversed([*zip(tables, mends, strict=True)]):
+        mend(table)
     try:
         text = converter.convert_soup(soup)
     except RecursionError:  # nested deeper than Python's stack
@@ -400,11 +396,6 @@ def _converter() -> Any:  # noqa: C901  # of all its methods together
     markdownify = needed("markdownify", "files", "read HTML")
 
     class Visible(markdownify.MarkdownConverter):  # type: ignore[name-defined,misc]
-        def convert_a(self, element: Tag, text: str, parent_tags: set[str]) -> str:
-            return text
-
-        convert_code = convert_kbd = convert_samp = convert_a
-
         def convert_p(self, element: Tag, text: str, parent_tags: set[str]) -> str:
             shown = str(super().convert_p(element, text, parent_tags))
             return HASHES.sub(r"\\\g<0>", RULE.sub("\n\n", shown))
@@ -457,6 +448,7 @@ def _converter() -> Any:  # noqa: C901  # of all its methods together
     return Visible(
         heading_style="atx",
         bullets="-",
+        strip=["a", "code", "kbd", "samp"],  # the marks, not the text
         strong_em_symbol="",
         escape_asterisks=False,
         escape_underscores=False,
@@ -609,18 +601,19 @@ def _fill(table: Tag) -> None:
     """Add an empty cell wherever a cell of a row above reaches down."""
     from bs4 import Tag
 
-    reaching: dict[int, int] = {}  # rows still covered, by column
+    reaching: Counter[int] = Counter()  # rows still covered, by column
     for cells in _rows(table):
         column = 0
         for cell in cells:
-            while reaching.get(column, 0):
+            while reaching[column]:
                 cell.insert_before(Tag(name="td"))
                 reaching[column] -= 1
                 column += 1
             rows, columns = _number(cell, "rowspan"), _number(cell, "colspan")
-            reaching.update(dict.fromkeys(range(column, column + columns), rows - 1))
+            for covered in range(column, column + columns):
+                reaching[covered] = rows - 1
             column += columns
-        while cells and reaching.get(column, 0):
+        while cells and reaching[column]:
             cells[-1].parent.append(Tag(name="td"))  # type: ignore[union-attr]
             reaching[column] -= 1
             column += 1
