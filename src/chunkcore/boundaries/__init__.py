@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
-from chunkcore.spans import Range
+from chunkcore.spans import Range, trim
 
 # How a page of HTML begins.
 HTML_PAGE = re.compile(
@@ -63,7 +63,7 @@ def lines(text: str, start: int, end: int) -> list[Range]:
     [(0, 1), (4, 7)]
     """
     ends = [line.end() for line in _LINE.finditer(text, start, end) if line.end() < end]
-    return [kept for kept in between(text, start, end, ends) if kept]
+    return [*filter(None, between(text, start, end, ends))]
 
 
 def table_blocks(text: str) -> list[Block]:
@@ -78,13 +78,13 @@ def table_blocks(text: str) -> list[Block]:
     """
     if not text:
         return []
-    cuts, lengths = _csv_rows(text, _delimiter(text))
+    ends, lengths = zip(*_csv_rows(text, _delimiter(text)), strict=True)
     first = lengths[:_SAMPLE]
     several = [length for length in first if length > 1]
     usual = Counter(several or first).most_common(1)[0][0]
     blocks: list[Block] = []
     header = None
-    for kept, length in zip(between(text, 0, len(text), cuts), lengths, strict=True):
+    for kept, length in zip(between(text, 0, len(text), ends[:-1]), lengths, strict=True):
         if kept is None:
             continue
         above = header is None
@@ -117,8 +117,8 @@ def _delimiter(text: str) -> str:
     return max(rows, key=lambda pair: (rows[pair], *pair), default=",")[-1]
 
 
-def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
-    """Where each row but the last ends, and the number of fields of each row; 1 of titles among the first rows."""
+def _csv_rows(text: str, delimiter: str) -> list[tuple[int, int]]:
+    """Where each row ends, and the number of its fields; 1 of titles among the first rows."""
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL
     line = _LINE
     if delimiter == "\t":
@@ -135,32 +135,26 @@ def _csv_rows(text: str, delimiter: str) -> tuple[list[int], list[int]]:
         escapechar=escape,
         skipinitialspace=True,
     )
-    cuts: list[int] = []
-    lengths: list[int] = []
+    rows: list[tuple[int, int]] = []
     first = 0  # line of the row
     with suppress(csv.Error):  # a field of over 131,072 characters
         for row in reader:
             last = reader.line_num
             if last > len(ends):
                 break
-            cuts.append(ends[last - 1])
             length = len(row)
-            if length > 2 and len(lengths) < _SAMPLE:
+            if length > 2 and len(rows) < _SAMPLE:
                 filled = len([*filter(str.strip, row)])
                 length = length if 2 * filled > length else 1
-            lengths.append(length)
+            rows.append((ends[last - 1], length))
             first = last
-    rest = ends[first:]  # a mark that is never closed is text
-    cuts += rest
-    lengths += [1] * len(rest)
-    return cuts[:-1], lengths
+    # A mark that is never closed is text.
+    return rows + [(end, 1) for end in ends[first:]]
 
 
 def _kept(text: str, start: int, end: int) -> Range | None:
-    piece = text[start:end]
-    stripped = piece.rstrip()
-    if not stripped:
+    begin, stop = trim(text, start, end)
+    if begin == stop:
         return None
-    leading = len(stripped) - len(stripped.lstrip())
-    line = max(stripped.rfind("\n", 0, leading), stripped.rfind("\r", 0, leading)) + 1
-    return start + line, start + len(stripped)
+    line = max(text.rfind("\n", start, begin), text.rfind("\r", start, begin)) + 1
+    return max(start, line), stop

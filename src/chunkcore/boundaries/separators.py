@@ -10,13 +10,14 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import regex
 
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.spans import Numbers, Range, Ranges, as_table, ragged_indices
+from chunkcore.spans import Numbers, Range, Ranges, ragged_indices
 from chunkcore.tokens import TokenizedText
 
 Find = Callable[[str], Sequence["re.Match[str]"]]
@@ -38,6 +39,8 @@ _PART_OR_COMMENT = re.compile(rf"{_PARTS}|#[^\n]*", re.DOTALL)
 
 _WORD, _SPACE, _ANY = r"\p{L}\p{N}_", r"\s\x1c-\x1f", r"\s\S"
 _KEPT = {r"\w": _WORD, r"\s": _SPACE, r"\b": r"\x08", "[": r"\["}
+_BRACKET = {"[": r"\["}
+_NONE: dict[str, str] = {}
 _COMPLEMENTS = {r"\W": f"[^{_WORD}]", r"\S": f"[^{_SPACE}]"}
 _EDGE = rf"(?:(?<=[{_WORD}])(?![{_WORD}])|(?<![{_WORD}])(?=[{_WORD}]))"
 _INSIDE = rf"(?:(?<=[{_WORD}])(?=[{_WORD}])|(?<![{_WORD}])(?![{_WORD}]))"
@@ -125,12 +128,9 @@ def _translated(pattern: re.Pattern[str]) -> str:
 def _set(written: str, is_ascii: bool) -> str:
     negated = written.startswith("[^")
     items = _IN_SET.findall(written[1 + negated : -1])
-    if is_ascii:
-        return "".join(
-            ["[", "^" * negated, *(r"\[" if item == "[" else item for item in items), "]"]
-        )
-    others = "|".join(_COMPLEMENTS[item] for item in items if item in _COMPLEMENTS)
-    kept = "".join(_KEPT.get(item, item) for item in items if item not in _COMPLEMENTS)
+    complements, spelled = (_NONE, _BRACKET) if is_ascii else (_COMPLEMENTS, _KEPT)
+    others = "|".join(complements[item] for item in items if item in complements)
+    kept = "".join(spelled.get(item, item) for item in items if item not in complements)
     if not others:
         return f"[{'^' * negated}{kept}]"
     if negated:
@@ -157,18 +157,16 @@ def find_literal(source: TokenizedText, separator: str, texts: Ranges) -> Places
     if len(separator) == 1:
         # One comparison over the whole range serves many texts.
         begin, end = int(texts[0, 0]), int(texts[-1, 1])
-        places = (source.code_points[begin:end] == ord(separator)).nonzero()[0] + begin
-        edges = places.searchsorted(texts).tolist()
-        inside = [places[first:after] for first, after in edges]
+        starts = (source.code_points[begin:end] == ord(separator)).nonzero()[0] + begin
     else:
         literal = re.compile(re.escape(separator))
-        inside = []
-        for start, end in texts.tolist():
-            places = [match.start() for match in literal.finditer(source.text, start, end)]
-            inside.append(np.array(places, dtype=np.int64))
-    starts = np.concatenate(inside)
-    owners = np.repeat(np.arange(len(texts)), list(map(len, inside)))
-    return Places(starts, starts + len(separator), owners)
+        matches = (literal.finditer(source.text, *ends) for ends in texts.tolist())
+        places = (match.start() for match in chain.from_iterable(matches))
+        starts = np.fromiter(places, np.int64)
+    owners = texts[:, 0].searchsorted(starts, side="right") - 1
+    inside = starts < texts[owners, 1]  # not between two texts
+    starts = starts[inside]
+    return Places(starts, starts + len(separator), owners[inside])
 
 
 def find_regex(
@@ -184,18 +182,13 @@ def find_regex(
     >>> list(zip(found.starts.tolist(), found.ends.tolist()))
     [(3, 3), (4, 5), (8, 8), (9, 10)]
     """
-    keep_groups = keep_groups and pattern.groups > 0
-    spans: list[Range] = []
-    counts = []
+    rows: list[tuple[int, int, int]] = []
     find = finder(pattern, int((texts[:, 1] - texts[:, 0]).sum()))
-    for begin, end in texts.tolist():
-        before = len(spans)
+    for number, (begin, end) in enumerate(texts.tolist()):
         for match in find(source.text[begin:end]):
-            spans += _outside_groups(match) if keep_groups else (match.span(),)
-        counts.append(len(spans) - before)
-    texts_of = np.repeat(np.arange(len(texts)), counts)
-    starts, ends = (as_table(spans) + texts[texts_of, :1]).T.copy()
-    return Places(starts, ends, texts_of)
+            spans = _outside_groups(match) if keep_groups else [match.span()]
+            rows += [(begin + start, begin + stop, number) for start, stop in spans]
+    return Places(*np.array(rows, np.int64).reshape(-1, 3).T.copy())
 
 
 def _outside_groups(match: re.Match[str]) -> Iterator[Range]:
@@ -216,18 +209,14 @@ def pieces_between(texts: Ranges, separators: Places, keep: Keep) -> Places:
     >>> [pieces_between(np.array([[0, 9]]), here, keep).starts.tolist() for keep in ("start", "end", "drop")]
     [[0, 3], [0, 5], [0, 5]]
     """
-    per_text = np.bincount(separators.texts, minlength=len(texts))
     numbers = np.arange(len(texts))
-    last = np.cumsum(per_text) + numbers  # index of each text's last piece
-    # Index of the piece before each separator.
-    before = np.arange(len(separators.texts)) + separators.texts
-    starts = np.empty(len(texts) + len(separators.texts), dtype=np.int64)
-    ends = np.empty_like(starts)
-    starts[last - per_text] = texts[:, 0]
-    starts[before + 1] = separators.starts if keep == "start" else separators.ends
-    ends[before] = separators.ends if keep == "end" else separators.starts
-    ends[last] = texts[:, 1]
-    owners = np.repeat(numbers, per_text + 1)
+    first = separators.texts.searchsorted(numbers, side="left")
+    after = separators.texts.searchsorted(numbers, side="right")
+    begins = separators.starts if keep == "start" else separators.ends
+    stops = separators.ends if keep == "end" else separators.starts
+    starts = np.insert(begins, first, texts[:, 0])
+    ends = np.insert(stops, after, texts[:, 1])
+    owners = np.insert(separators.texts, first, numbers)
     some = (starts < ends).nonzero()[0]
     return Places(starts[some], ends[some], owners[some])
 
