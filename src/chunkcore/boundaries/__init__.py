@@ -45,6 +45,15 @@ def words(*rows: str) -> frozenset[str]:
     return frozenset(" ".join(rows).split())
 
 
+def pairs(*rows: str) -> dict[str, str]:
+    """The pairs of the rows.
+
+    >>> pairs("go=func python=def")
+    {'go': 'func', 'python': 'def'}
+    """
+    return dict(pair.split("=") for pair in " ".join(rows).split())
+
+
 def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[Range | None]:
     r"""The ranges between `start`, the cuts in order, and `end`; None for a range of white space.
 

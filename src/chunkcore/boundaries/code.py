@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries import Block, Titles, between, lines, words
+from chunkcore.boundaries import Block, Titles, between, lines, pairs, words
 from chunkcore.lazy import needed
 from chunkcore.spans import Numbers, Range, as_table
 
@@ -88,7 +88,8 @@ def _blocks(
     for number, kept in enumerate(between(text, start, end, cuts)):
         if kept:
             leads = has_head and number == 0
-            inner = partial(_line_blocks if leads else parts, text, *kept)
+            finder = _line_blocks if leads else parts
+            inner = partial(finder, text, *kept)
             blocks.append(Block(*kept, whole=True, leads=leads, parts=inner))
     return blocks
 
@@ -267,7 +268,8 @@ class ParserMeter:
 
 
 # Nodes of definitions, each with its kind in a path.
-_DEFINITIONS = """
+_KINDS = pairs(
+    """
     abstract_class_declaration=class annotation_type_declaration=@interface class=class
     class_declaration=class class_definition=class class_specifier=class concept_definition=concept
     constructor_declaration=constructor enum_declaration=enum enum_item=enum enum_specifier=enum
@@ -278,11 +280,11 @@ _DEFINITIONS = """
     record_declaration=record struct_item=struct struct_specifier=struct trait_item=trait
     type_alias_declaration=type type_spec=type union_item=union union_specifier=union
     variable_declarator=function"""
-_KINDS = dict(row.split("=") for row in _DEFINITIONS.split())
+)
 # Kinds that have another name in a language.
 _KINDS_OF = {
-    "go": {"function_declaration": "func", "method_declaration": "func"},
-    "python": {"function_definition": "def"},
+    "go": pairs("function_declaration=func method_declaration=func"),
+    "python": pairs("function_definition=def"),
 }
 _WITH_GRAMMAR = ("c", "cpp", "go", "java", "javascript", "python", "rust", "tsx", "typescript")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from chunkcore.boundaries import HTML_PAGE, words
+from chunkcore.boundaries import HTML_PAGE, pairs, words
 from chunkcore.boundaries.code import LANGUAGE_OF_ENDING, LANGUAGES
 from chunkcore.text import Document
 
@@ -26,7 +26,7 @@ _TYPES: dict[str, Kind] = {
     "vtt": "prose",
     "rtf": "prose",
 }
-_LANGUAGES_OF_TYPES = {"csrc": "c", "c++src": "cpp", "java-source": "java", "sh": "bash"}
+_LANGUAGES_OF_TYPES = pairs("csrc=c c++src=cpp java-source=java sh=bash")
 _PROGRAMS_OF_SITES = words("php pl cgi sh jsp")  # an address of these shows a page
 _LOOKED_AT = 20_000  # code points
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from chunkcore.boundaries import Block, Titles, between, words
 from chunkcore.lazy import needed
-from chunkcore.spans import Range
+from chunkcore.spans import Range, trim
 from chunkcore.text import Span, offsets_of_spans, text_of_spans
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -357,11 +357,9 @@ def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[Rang
         pattern = _END_TAG if seen[start] else _MARKUP
         tags = (match.span() for match in pattern.finditer(text, start, min(end, last)))
         for low, high in _outside(tags, start, end):
-            piece = text[low:high]
-            stripped = piece.strip()
-            if stripped:
-                begin = low + len(piece) - len(piece.lstrip())
-                yield begin, begin + len(stripped)
+            begin, stop = trim(text, low, high)
+            if begin < stop:
+                yield begin, stop
 
 
 def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -135,13 +135,18 @@ class _Reader:
             parts = partial(self.html_rows, *kept, path)
         elif node.children:
             parts = partial(self.blocks, node.children, *kept, path)
+        is_heading = node.kind == "heading"
         is_code = node.kind in ("fence", "code_block", "html_block", "table", "math")
         text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
         opens = node.kind != "list_item" and _OPENS.fullmatch(self.text, *kept) is not None
-        leads = node.kind == "heading" or opens
-        whole = node.kind == "heading" or is_code
         return Block(
-            *kept, path, whole=whole, leads=leads, level=node.level, parts=parts, text=text
+            *kept,
+            path,
+            whole=is_heading or is_code,
+            leads=is_heading or opens,
+            level=node.level,
+            parts=parts,
+            text=text,
         )
 
     def rows(self, node: _Node, start: int, end: int, path: Titles) -> list[Block]:
@@ -153,27 +158,23 @@ class _Reader:
     def html_rows(self, start: int, end: int, path: Titles) -> list[Block]:
         """The rows of the HTML tables in a range; header rows lead, and text around a table stays with its rows."""
         blocks: list[Block] = []
-        marks = _html_marks(self.text, start, end, "table")
-        tables = [place for place, depth in marks if depth == 1]
+        tables = _outer_tags(self.text, start, end, "table")
         for kept in between(self.text, start, end, tables[1:]):
             if kept:
                 blocks += self.html_table(*kept, path)
         return blocks
 
     def html_table(self, start: int, end: int, path: Titles) -> list[Block]:
-        marks = _html_marks(self.text, start, end, "tr")
-        places = [place for place, depth in marks if depth == 1]
-        rows_of = list(pairwise([*places, end]))
-        sizes = [len(_CELL.findall(self.text, *row)) for row in rows_of]
-        body = [low for (low, _), size in zip(rows_of, sizes, strict=True) if size]
+        places = _outer_tags(self.text, start, end, "tr")
+        sizes = [len(_CELL.findall(self.text, *row)) for row in pairwise([*places, end])]
+        body = [place for place, size in zip(places, sizes, strict=True) if size]
         if len(sizes) > 2 and 1 < sizes[0] == sizes[1] == sizes[2]:
-            is_headed = "<th" not in self.text[slice(*rows_of[0])].lower()
+            is_headed = "<th" not in self.text[places[0] : places[1]].lower()
             body = body[is_headed:]
         if not body:
             return [Block(start, end, path, whole=True, text="lines")]
         first, *rows = between(self.text, start, end, body)
-        has_header = first is not None and body[0] > places[0]
-        header = between(self.text, places[0], body[0], [])[0] if has_header else None
+        (header,) = between(self.text, places[0], body[0], [])
         return _table(first, rows, header, path)
 
 
@@ -192,15 +193,17 @@ def _table(
     return blocks
 
 
-def _html_marks(text: str, start: int, end: int, tag: str) -> Iterator[Range]:
-    """Where tags of tables begin, and how many tables are open there."""
+def _outer_tags(text: str, start: int, end: int, tag: str) -> list[int]:
+    """Where tables begin that are in no other one, or their rows."""
+    places = []
     depth = 0
     for mark in _TABLE_TAG.finditer(text, start, end):
         name = mark["name"].lower()
         if name == "table":
             depth += -1 if mark["end"] else 1
-        if name == tag and not mark["end"]:
-            yield mark.start(), depth
+        if name == tag and depth == 1 and not mark["end"]:
+            places.append(mark.start())
+    return places
 
 
 def _nodes(text: str) -> list[_Node]:

@@ -234,19 +234,22 @@ class Aligner:
         if self.similarity is None or not _RESEMBLING_FROM <= size <= _LONGEST:
             return _Found([])
         least = max(_RESEMBLING_FROM, _PART * size)
-        first: Resemblance | None = None
-        places = []
-        for item in _resemblances(form.text, self._folds, number):
-            if item.part[1] - item.part[0] < least or item.similarity < self.similarity:
-                continue
-            first = first or item
-            if item.matches >= _ALIKE * first.matches:
-                places.append(self._widened(text, form, item.part, item.owner, item.place))
-        if first is None:
+        likely = [
+            item
+            for item in _resemblances(form.text, self._folds, number)
+            if item.part[1] - item.part[0] >= least and item.similarity >= self.similarity
+        ]
+        if not likely:
             return _Found([])
-        is_whole = max(first.part[0], size - first.part[1]) < _WORD
+        best = likely[0]
+        places = [
+            self._widened(text, form, item.part, item.owner, item.place)
+            for item in likely
+            if item.matches >= _ALIKE * best.matches
+        ]
+        is_whole = max(best.part[0], size - best.part[1]) < _WORD
         match: MatchKind = "fuzzy" if is_whole else "part"
-        return _Found(places, match, first.similarity)
+        return _Found(places, match, best.similarity)
 
     def _widened(
         self,
@@ -388,12 +391,10 @@ def _resemblances(text: str, sources: Searchable, number: int | None) -> list[Re
 def _regions(text: str, sources: Searchable, number: int | None) -> Iterator[tuple[int, int, int]]:
     """The source and the range of each stretch to align, by the bands of diagonals with most shared windows."""
     offsets, owners, places = sources.hits(text, number, _HITS)
-    if not len(offsets):
-        return
     diagonals = places - offsets
     width = max(_BAND, len(text) // 4)
     bands = (diagonals + len(text)) // width  # a diagonal is at least -len(text), so never negative
-    stride = int(bands.max()) + 2
+    stride = int(bands.max(initial=0)) + 2
     keys = owners * stride + bands
     pairs = set(zip(keys.tolist(), offsets.tolist(), strict=True))
     votes = Counter(key for key, _ in pairs)

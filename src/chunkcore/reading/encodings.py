@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
+from chunkcore.boundaries import pairs
 from chunkcore.errors import DataError
 from chunkcore.files import NoTextError, decoded
 
@@ -27,30 +27,15 @@ _CHARSETS = re.compile(
     r"|shift_jis(x0213|_2004)?|euc_\w+|iso2022_\w+|mac-\w+|tis-620|ptcp154|kz1048|hp-roman8"
 )
 # Labels that Python's codecs do not have.
-_LABELS = {
-    "cn-big5": "big5",
-    "gb_2312-80": "gbk",
-    "koi8-ru": "koi8-u",
-    "ks_c_5601-1989": "cp949",
-    "sjis": "shift_jis",
-    "unicode-1-1-utf-8": "utf-8",
-    "utf8mb4": "utf-8",
-    "windows-31j": "cp932",
-}
+_LABELS = pairs(
+    "cn-big5=big5 gb_2312-80=gbk koi8-ru=koi8-u ks_c_5601-1989=cp949 sjis=shift_jis unicode-1-1-utf-8=utf-8",
+    "utf8mb4=utf-8 windows-31j=cp932",
+)
 # Python's codec for the label of another, by the WHATWG's encoding standard, which browsers and mail programs follow.
-_READ_AS = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "iso8859-9": "cp1254",
-    "iso8859-11": "cp874",
-    "tis-620": "cp874",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "euc_kr": "cp949",
-    "shift_jis": "cp932",
-    "big5": "big5hkscs",
-    "utf-16": "utf-16-le",
-}
+_READ_AS = pairs(
+    "ascii=cp1252 iso8859-1=cp1252 iso8859-9=cp1254 iso8859-11=cp874 tis-620=cp874 gb2312=gb18030 gbk=gb18030",
+    "euc_kr=cp949 shift_jis=cp932 big5=big5hkscs utf-16=utf-16-le",
+)
 # What begins Japanese or Korean in seven bits, which is ASCII otherwise.
 _ESCAPES = (
     (b"\x1b$B", "iso2022_jp_ext"),
@@ -211,29 +196,30 @@ _EASTERN_STOP = re.compile("[\n\x20\u3000-\u3002\uff01-\uff1f]")
 
 # ---- Encodings of one byte a letter: by the alphabets of languages
 
-_LATIN = {
-    "àâäáãåæçèéêëìíîïñòóôöõøœùúûüßÿ": "cp1252 iso8859-15 mac-roman cp850",
-    "áéíóúýþæöøð": "cp1252",
-    "çğıöşüâîû\u0307": "cp1254",
-    "áčďéěíňóřšťúůýž": "cp1250 iso8859-2",
-    "áäčďéíĺľňóôŕšťúýž": "cp1250 iso8859-2",
-    "ąćęłńóśźż": "cp1250 iso8859-2",
-    "áéíóöőúüű": "cp1250 iso8859-2",
-    "ăâîşţșț": "cp1250 iso8859-2 iso8859-16",
-    "čćđšž": "cp1250 iso8859-2",
-    "ąčęėįšųūž": "cp1257 iso8859-13",
-    "āčēģīķļņšūž": "cp1257 iso8859-13",
-    "äõöüšž": "cp1257 iso8859-13",
-}
-_OTHER = {  # the alphabet with its eight commonest letters first
-    "оеаинтсрбвгджзйклмпуфхцчшщъыьэюяё": "cp1251 koi8-r cp866 iso8859-5 mac-cyrillic",
-    "оаинівтебгґдєжзїйклмпрсуфхцчшщьюя": "cp1251 koi8-u iso8859-5",
-    "аоиенрстбвгдђжзјклљмњпћуфхцчџш": "cp1251 iso8859-5",
-    "יוהלארמתבגדזחטכךםנןסעפףצץקש": "cp1255 iso8859-8",
-    "αοιετσνηβγδζθκλμξπρςυφχψωάέήίόύώϊϋΐΰ": "cp1253 iso8859-7",
-    "اليمنوترءآأؤإئبةثجحخدذزسشصضطظعغفقكىهًٌٍَُِّْ": "cp1256 iso8859-6",
-    "านรกอเงม" + "".join(map(chr, range(0x0E01, 0x0E5C))): "cp874",
-}
+# An alphabet, and its encodings.
+_LATIN = """
+    àâäáãåæçèéêëìíîïñòóôöõøœùúûüßÿ cp1252 iso8859-15 mac-roman cp850
+    áéíóúýþæöøð cp1252
+    çğıöşüâîû\u0307 cp1254
+    áčďéěíňóřšťúůýž cp1250 iso8859-2
+    áäčďéíĺľňóôŕšťúýž cp1250 iso8859-2
+    ąćęłńóśźż cp1250 iso8859-2
+    áéíóöőúüű cp1250 iso8859-2
+    ăâîşţșț cp1250 iso8859-2 iso8859-16
+    čćđšž cp1250 iso8859-2
+    ąčęėįšųūž cp1257 iso8859-13
+    āčēģīķļņšūž cp1257 iso8859-13
+    äõöüšž cp1257 iso8859-13"""
+_THAI = "".join(map(chr, range(0x0E01, 0x0E5C)))
+# With the eight commonest letters first.
+_OTHER = f"""
+    оеаинтсрбвгджзйклмпуфхцчшщъыьэюяё cp1251 koi8-r cp866 iso8859-5 mac-cyrillic
+    оаинівтебгґдєжзїйклмпрсуфхцчшщьюя cp1251 koi8-u iso8859-5
+    аоиенрстбвгдђжзјклљмњпћуфхцчџш cp1251 iso8859-5
+    יוהלארמתבגדזחטכךםנןסעפףצץקש cp1255 iso8859-8
+    αοιετσνηβγδζθκλμξπρςυφχψωάέήίόύώϊϋΐΰ cp1253 iso8859-7
+    اليمنوترءآأؤإئبةثجحخدذزسشصضطظعغفقكىهًٌٍَُِّْ cp1256 iso8859-6
+    านรกอเงม{_THAI} cp874"""
 _COMMON = 8
 _COMMON_SHARE = 0.4
 _MARKS = set("“”„‘’‚«»‹›–—…•·€£§°©®™№ \u00a0\u00ad¡¿´²³½")
@@ -243,12 +229,13 @@ _WORD = re.compile(r"[^\W\d_]+")
 _MIXED = re.compile(r"[a-zA-Z](?=[^\W\d_a-zA-Z])|(?<=[^\W\d_a-zA-Z])[a-zA-Z]")  # of two alphabets
 
 
-def _by_letters(data: bytes, alphabets: Mapping[str, str]) -> tuple[str, ...]:
+def _by_letters(data: bytes, alphabets: str) -> tuple[str, ...]:
     """The encodings in which the letters are those of one language, the likeliest first; one for each other text."""
     texts = {}  # the encoding by the text
     likely = set()
-    for alphabet, names in alphabets.items():
-        for name in names.split():
+    for row in alphabets.strip().splitlines():
+        alphabet, *names = row.split()
+        for name in names:
             with suppress(UnicodeDecodeError):
                 text = data.decode(name)
                 if text not in texts and _fits(text, alphabet):

@@ -270,7 +270,8 @@ def _flowed(text: str, *, delete_space: bool) -> str:
         goes_on = content.endswith(" ") and content != "-- "
         shown = content[:-1] if goes_on and delete_space else content
         if marks != before or content == "-- ":
-            pieces.append(f"\n{marks} " if marks else "\n")
+            begin = f"\n{marks} " if marks else "\n"
+            pieces.append(begin)
         pieces.append(shown)
         before = marks if goes_on else None
     return "".join(pieces).removeprefix("\n")

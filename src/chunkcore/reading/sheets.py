@@ -37,7 +37,7 @@ class Xlsx(Packed):
         formulas = None
         if any(b"<f" in content for content in members.values()):
             formulas = openpyxl.load_workbook(BytesIO(data), read_only=True)
-        sheets = []
+        text = ""
         shown: list[str] = []  # the cells that show a formula
         hidden = []
         for sheet in book.worksheets:
@@ -45,16 +45,16 @@ class Xlsx(Packed):
                 hidden.append(sheet.title)
                 continue
             base.on_reached(f"sheet {sheet.title[:50]!r}")
-            other = None if formulas is None else formulas[sheet.title]
-            text = _sheet(_sheet_rows(sheet, other, shown))
-            if text:
-                sheets.append(f"## {' '.join(sheet.title.split())}\n\n{text}")
+            other = formulas and formulas[sheet.title]
+            tables = _sheet(_sheet_rows(sheet, other, shown))
+            if tables:
+                text += f"\n\n## {' '.join(sheet.title.split())}\n\n{tables}"
         if hidden:
             notes.append(f"hidden sheets are left out: {listed(hidden)}")
         if shown:
             advice = "the formula is shown; open it and save it"
             notes.append(f"no program has computed {listed(shown)}: {advice}")
-        return "\n\n".join(sheets)
+        return text.removeprefix("\n\n")
 
 
 def _with_fonts(content: bytes) -> bytes:

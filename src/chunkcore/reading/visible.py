@@ -57,7 +57,7 @@ class VisibleDocument(Document):
     def places(self, spans: Sequence[Span]) -> tuple[Span, ...]:
         """Where spans of this text stand in the source."""
         assert self.seen is not None
-        places = []
+        places: list[Span] = []
         for span in spans:
             places += starmap(Span, self.seen.spans(span.start, span.end))
         return tuple(places)
