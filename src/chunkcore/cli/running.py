@@ -59,11 +59,9 @@ class _Step:
         if not 0 < done < total:
             return ""
         seconds = (time.monotonic() - self.began) * (total - done) / done
-        return (
-            f", about {seconds:,.0f} s left"
-            if seconds < 100
-            else f", about {seconds / 60:,.0f} min left"
-        )
+        if seconds < 100:
+            return f", about {seconds:,.0f} s left"
+        return f", about {seconds / 60:,.0f} min left"
 
 
 def reporting() -> Progress:

@@ -197,8 +197,7 @@ def index(
     if indexed.read:
         read = f"{counted(indexed.read, 'document')} read"
     documents = counted(len(corpus.documents), "document")
-    units = counted(len(corpus), "unit")
-    running.say(f"{output}: {documents}, {units}; {read}")
+    running.say(f"{output}: {documents}, {counted(len(corpus), 'unit')}; {read}")
 
 
 @options.grouped
@@ -316,19 +315,19 @@ def _read(files: Iterable[Path], follow_links: bool) -> list[Document]:
             text = decoded(sys.stdin.buffer.read(), Path("standard input"))
             if not text:
                 raise DataError("standard input is empty: pipe a text into the command")
-            found = [Document("-", text)]
+            loaded = [Document("-", text)]
         elif path.is_fifo():  # <(a command) of a shell
-            found = [Document(str(path), read_text(path))]
+            loaded = [Document(str(path), read_text(path))]
         else:
-            found = load_documents(path, follow_links=follow_links)
-        for document in found:
+            loaded = load_documents(path, follow_links=follow_links)
+        for document in loaded:
             if document.id in places:
                 raise DataError(
                     f"{places[document.id]} and {path} both hold a document with the id {document.id!r}: give each "
                     "file once, and of folders the one above them, in which their paths differ"
                 )
             places[document.id] = path
-        documents += found
+        documents += loaded
     return documents
 
 
@@ -402,9 +401,8 @@ def calibrate(
     opened = opening.open()
     benchmark = load_benchmark(opened.index.corpus.documents, questions)
     needs = measure_needs(opened.index, benchmark)
-    running.say(
-        f"{counted(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
-    )
+    count = counted(len(needs.levels), "question")
+    running.say(f"{count}: tokens in the mean, and questions with all evidence")
     for point in needs.curve():
         interval = f"(95 % interval {point.low:.0%} to {point.high:.0%})"
         typer.echo(f"{point.tokens:8,.0f}  {point.share:4.0%}  {interval}")
@@ -419,9 +417,8 @@ def calibrate(
     )
     if len(needs.unanswered):
         share, low, high = needs.passing(enough.least)
-        running.say(
-            f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%}) are still called related"
-        )
+        still = f"{share:.0%} ({low:.0%} to {high:.0%}) are still called related"
+        running.say(f"asked without their documents, {still}")
     for question, document in needs.repeated.items():
         running.say(f"left out there: {document} answers {question} as well")
     if opened.folder is None:
@@ -466,11 +463,8 @@ def check(
         assert isinstance(index, WindowIndex)
         rows = [understood(row) for _, row in question_rows(questions)]
         texts = [str(row.get("question", "")) for row in rows]
-        changes = index_changes(index, texts)
-        for change in changes:
-            running.say(f"{change.words}: calibrate again")
-        if not changes:
-            running.say("the questions' presence is as it was")
+        changes = [f"{change.words}: calibrate again" for change in index_changes(index, texts)]
+        running.say(*changes or ["the questions' presence is as it was"])
         failures += len(changes)
     if failures:
         raise typer.Exit(1)

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
 import numpy as np
@@ -44,12 +43,7 @@ class UnattainableError(DataError):
         questions: how many questions the promise would take; None if no number is enough.
     """
 
-    def __init__(
-        self,
-        message: str,
-        reached: float,
-        questions: int | None,
-    ) -> None:
+    def __init__(self, message: str, reached: float, questions: int | None) -> None:
         super().__init__(message)
         self.reached = reached
         self.questions = questions
@@ -92,33 +86,25 @@ class Needs:
                 total += tokens[places.clip(min=0)]
         return total / len(self.curves)
 
-    @cached_property
-    def presences(self) -> tuple[Scores, Scores]:
-        """The presence of each question's answer, and of those that are then `unanswered` without its documents."""
+    def presences(self, rows: Scores) -> Scores:
+        """The presence of each answer, by the rows of `present` or `absent`."""
+        signs = [Signs(*row) for row in rows.tolist()]
+        return np.array([presence(row, by_words=self.by_words) for row in signs])
 
-        def weighed(rows: Scores) -> Scores:
-            signs = [Signs(*row) for row in rows.tolist()]
-            return np.array([presence(row, by_words=self.by_words) for row in signs])
-
-        return weighed(self.present), weighed(self.absent)
-
-    def enough(
-        self,
-        miss: float = 0.1,
-        refuse: float = 0.05,
-    ) -> Enough:
+    def enough(self, miss: float = 0.1, refuse: float = 0.05) -> Enough:
         """The thresholds for these promises. Raises `UnattainableError`: see `calibrate`."""
         level = controlled(self.levels, miss)
+        presences = self.presences(self.present)
         return Enough(
             miss=miss,
             refuse=refuse,
             level=level,
-            least=-controlled(-self.presences[0], refuse),
+            least=-controlled(-presences, refuse),
             questions=len(self.levels),
             tokens=float(self.tokens(np.array([level]))[0]),
             behind=self.behind,
             repeated=self.repeated,
-            presences=tuple(np.round(self.presences[0], 4).tolist()),
+            presences=tuple(np.round(presences, 4).tolist()),
             index=self.index,
         )
 
@@ -134,7 +120,7 @@ class Needs:
 
     def passing(self, least: float) -> tuple[float, float, float]:
         """The share of unanswered questions whose presence is at least this, and its 95 % interval."""
-        passed = (self.presences[1] >= least).astype(np.float64)
+        passed = (self.presences(self.absent) >= least).astype(np.float64)
         clusters = self.clusters
         if clusters is not None:
             clusters = [clusters[row] for row in self.unanswered]
@@ -160,7 +146,8 @@ def controlled(needs: Scores, miss: float) -> float:
     check_number("a promised share", miss, 0, 1, whole=False)
     if not miss:
         raise UnattainableError("no number of questions promises that nothing is missed", 0.0, None)
-    if _allowed(count, miss) < 0:
+    allowed = _allowed(count, miss)
+    if allowed < 0:
         fewest = max(count, math.ceil(1 / miss) - 1)
         while _allowed(fewest, miss) < 0:
             fewest += 1
@@ -169,10 +156,9 @@ def controlled(needs: Scores, miss: float) -> float:
             0.0,
             fewest,
         )
-    place = max(0, count - 1 - _allowed(count, miss))
-    highest = np.sort(needs)[place]
+    highest = float(np.sort(needs)[max(0, count - 1 - allowed)])
     if highest < np.inf:
-        return float(highest)
+        return highest
     out_of_reach = np.isinf(needs).mean()
     message = (
         f"{out_of_reach:.0%} of {count} questions have evidence that is not shown in {MOST:,} tokens: "
@@ -216,10 +202,7 @@ def _log_ways(count: int, chosen: int) -> float:
     return math.lgamma(count + 1) - math.lgamma(chosen + 1) - math.lgamma(count - chosen + 1)
 
 
-def drift(
-    before: Sequence[float],
-    now: Sequence[float],
-) -> float:
+def drift(before: Sequence[float], now: Sequence[float]) -> float:
     """The probability that two samples of one distribution differ as much as these: under 0.05 is a drift.
 
     The two-sample Kolmogorov-Smirnov test by its limit, which errs towards no drift; of few questions it finds large
@@ -230,18 +213,17 @@ def drift(
     >>> drift([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]), round(drift(range(20), range(15, 35)), 4)
     (1.0, 0.0)
     """
-    one, other = np.sort(before), np.sort(now)
-    count = len(one) + len(other)
-    if not len(one) or not len(other):
+    samples = np.sort(before), np.sort(now)
+    sizes = list(map(len, samples))
+    if not all(sizes):
         return 1.0
-    both = np.concatenate((one, other))
-    shares = np.searchsorted(one, both, side="right") / len(one)
-    others = np.searchsorted(other, both, side="right") / len(other)
-    reach = math.sqrt(len(one) * len(other) / count) * np.abs(shares - others).max()
+    both = np.concatenate(samples)
+    shares, others = (np.searchsorted(one, both, side="right") / len(one) for one in samples)
+    reach = math.sqrt(math.prod(sizes) / sum(sizes)) * np.abs(shares - others).max()
     if reach < 0.2:
         return 1.0
     terms = np.arange(1, 101)
-    signs = 1 - 2 * ((terms - 1) % 2)
+    signs = np.resize((1, -1), len(terms))
     chance = 2 * math.fsum(signs * np.exp(-2 * (terms * reach) ** 2))
     return min(1.0, max(0.0, chance))
 
@@ -262,10 +244,7 @@ class IndexChange(NamedTuple):
     words: str
 
 
-def index_changes(
-    index: WindowIndex,
-    questions: Sequence[str],
-) -> list[IndexChange]:
+def index_changes(index: WindowIndex, questions: Sequence[str]) -> list[IndexChange]:
     """Whether the thresholds are of this index: another embedder, lost documents or units, or questions whose presence
     has drifted, by `drift` at 5 %. Empty if nothing has changed, or the index is not calibrated.
     """
@@ -338,12 +317,7 @@ def calibrate(
     return calibrated
 
 
-def measure_needs(
-    index: Index,
-    benchmark: Benchmark,
-    *,
-    behind: Run | None = None,
-) -> Needs:
+def measure_needs(index: Index, benchmark: Benchmark, *, behind: Run | None = None) -> Needs:
     """What the labelled questions need of an index; see `calibrate`."""
     if not isinstance(index, WindowIndex):
         raise OptionError(
@@ -353,8 +327,9 @@ def measure_needs(
     queries = by_document(benchmark.queries)
     if index.vectors is not None:
         index.vectors.queries([query.text for query in queries])  # in one batch
-    levels, curves = [], []
-    for query in queries:
+    levels, curves, present, absent, unanswered = [], [], [], [], []
+    repeated = {}
+    for row, (query, without) in enumerate(zip(queries, _without(index, queries), strict=True)):
         part = index
         if query.where is not None:
             part = index.within(query.where)  # type: ignore[assignment]
@@ -363,9 +338,7 @@ def measure_needs(
         level, scores = part.needed(query.text, places, hits)
         levels.append(level)
         curves.append(part.levels(scores))
-    absent, unanswered = [], []
-    repeated = {}
-    for row, (query, without) in enumerate(zip(queries, _without(index, queries), strict=True)):
+        present.append(index.signs(query.text))
         sayer = _sayer(index.corpus, benchmark, query, without)
         if sayer is None:
             unanswered.append(row)
@@ -376,7 +349,7 @@ def measure_needs(
     return Needs(
         levels=np.array(levels),
         curves=curves,
-        present=np.array([index.signs(query.text) for query in queries]),
+        present=np.array(present),
         absent=np.array(absent).reshape(-1, len(Signs._fields)),
         unanswered=np.array(unanswered, dtype=np.int64),
         repeated=repeated,
@@ -395,17 +368,17 @@ def by_document(queries: Iterable[Query]) -> list[Query]:
 def _without(index: WindowIndex, queries: Sequence[Query]) -> Iterator[WindowIndex]:
     """The index without what answers each question. Questions of one document often follow each other."""
     corpus, part = index.corpus, index
-    last: object = None
+    last = np.zeros(len(corpus), np.bool_)
     for query in queries:
-        key: tuple[object, ...] = tuple(sorted({piece.document_id for piece in query.evidence}))
-        numbers = [corpus.number_of[name] for name in key if name in corpus.number_of]
+        names = [piece.document_id for piece in query.evidence]
+        numbers = [corpus.number_of[name] for name in names if name in corpus.number_of]
         gone = np.isin(corpus.document_numbers, numbers)
         if gone.mean() > _LARGE:
-            key = query.evidence
-            chunks = [_chunks(corpus, piece) for piece in query.evidence]
-            gone = np.isin(np.arange(len(corpus)), np.concatenate(chunks))
-        if key != last:
-            last = key
+            gone[:] = False
+            for piece in query.evidence:
+                gone[_chunks(corpus, piece)] = True
+        if not np.array_equal(gone, last):
+            last = gone
             kept = corpus.selected(np.flatnonzero(~gone))
             part = cast("WindowIndex", index.method.index(kept, index.vectors))
         yield part

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -194,9 +194,8 @@ class Tuning(Frame):
         )
         if self.winner == self.default and not change.wins and not change.losses:
             return f"{text}It is the default."
-        lead = measure.show(change.mean, signed=True)
-        low = measure.show(change.low, signed=True)
-        high = measure.show(change.high, signed=True)
+        ends = (change.mean, change.low, change.high)
+        lead, low, high = (measure.show(value, signed=True) for value in ends)
         text += f"Its lead over the default, {self.default}, is {lead}{measure.points} (95 % interval {low} to {high})"
         if self.gain:
             return f"{text}: use {self.winner}."
@@ -271,9 +270,9 @@ def tune(
     scorer = Scorer(benchmark, counter=settings.counter)
     reports: list[Report] = []
     failures: dict[str, str] = {}
-    groups: dict[str, list[System]] = {}
+    groups: dict[str, list[System]] = defaultdict(list)
     for system in configurations:
-        groups.setdefault(system.chunker, []).append(system)
+        groups[system.chunker].append(system)
     progress = progress or no_progress
 
     def run(group: Sequence[System]) -> None:
@@ -301,9 +300,7 @@ def tune(
 
 
 def plan(
-    chunkers: str | Sequence[str],
-    retrievers: str | Sequence[str],
-    options: TuneOptions,
+    chunkers: str | Sequence[str], retrievers: str | Sequence[str], options: TuneOptions
 ) -> tuple[System, list[System]]:
     """The default, and all configurations to try, the default first. Raises `OptionError` for a wrong spec."""
     specs = _expanded(chunkers, _label, "chunker").values()
@@ -337,10 +334,7 @@ def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str
     return distinct
 
 
-def assign_folds(
-    benchmark: Benchmark,
-    options: TuneOptions,
-) -> tuple[Numbers, list[str] | None]:
+def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[Numbers, list[str] | None]:
     """Each question's fold, and the document that it is resampled with (None: resampled by question).
 
     Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
@@ -354,16 +348,13 @@ def assign_folds(
     random.Random(options.seed).shuffle(order)  # noqa: S311
     sizes = [0] * min(options.folds, len(order))
     fold = {}
-    for label in sorted(order, key=lambda label: -counts[label]):
+    for label in sorted(order, key=counts.__getitem__, reverse=True):
         fold[label] = sizes.index(min(sizes))
         sizes[fold[label]] += counts[label]
     return np.array([fold[label] for label in labels], dtype=np.int64), clusters
 
 
-def hold_out(
-    scores: Scores,
-    fold_of: Numbers,
-) -> tuple[Scores, list[int]]:
+def hold_out(scores: Scores, fold_of: Numbers) -> tuple[Scores, list[int]]:
     """Each question's score by the configuration with the highest mean on the other folds, and each fold's choice.
 
     `scores` is of shape (questions, configurations); of equal means the first configuration is chosen.
@@ -415,11 +406,7 @@ def conclude(
         default=default,
         choices=tuple(reports[choice].name for choice in choices),
         comparison=compare(
-            [held_out, base],
-            measure,
-            resamples=options.resamples,
-            seed=options.seed,
-            by=by,
+            [held_out, base], measure, resamples=options.resamples, seed=options.seed, by=by
         ),
         failures=failures,
     )
