@@ -29,6 +29,7 @@ from chunkcore.evaluation.results import Cost, Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
 from chunkcore.report.tables import model_tokens
+from chunkcore.retrieval import get_retriever
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.spans import as_ranges, clip_ranges
@@ -47,62 +48,67 @@ from chunkcore.retrieval import chunk_corpus, get_retriever
 documents = load_documents("{folder}")
 corpus = chunk_corpus(documents, "{spec}")
 index = get_retriever("{retriever}").index(corpus{vectors})"""
-_DEPLOYED = """
+_SAVED = """
 index.save("index")  # once; later the folder is enough
-
-from {module} import {retriever}
-
-retriever = {retriever}("index", max_tokens=1000{counting})"""
-_WORDS = """
-index.save("index")  # once; later the folder is enough
-units = chunk_corpus(documents, "{units}")
-get_retriever("{words}").index(units).save("words")
 """
-_RANKED = """
-from {module} import IndexRetriever, PassageRetriever
+_WORDS = f"""units = chunk_corpus(documents, "{{units}}")
+get_retriever("{WORDS}").index(units).save("words")
+"""
+_PLAIN = """
 
-yours = IndexRetriever("index", k={hits}, max_tokens=100_000)  # or yours
-retriever = PassageRetriever(yours, index="words", max_tokens=1000{showing}{counting})"""
-_PIPELINE = """
+for passage in index.retrieve("your question", max_tokens=1000):
+    print(passage.document_id, passage.text)"""
+# A chunker alone.
+_SPLITTERS = {
+    "LangChain": """from chunkadapters.langchain import ChunkcoreTextSplitter
+
+splitter = ChunkcoreTextSplitter("{spec}"{fitted})""",
+    "LlamaIndex": """from chunkadapters.llamaindex import ChunkcoreNodeParser
+
+parser = ChunkcoreNodeParser("{spec}"{fitted})""",
+    "Haystack": """from chunkadapters.haystack import ChunkcoreDocumentSplitter
+
+splitter = ChunkcoreDocumentSplitter("{spec}"{fitted})""",
+}
+# The retriever of a saved index.
+_RETRIEVERS = {
+    "LangChain": """
+from chunkadapters.langchain import IndexRetriever
+
+retriever = IndexRetriever("index", max_tokens=1000{counting})""",
+    "LlamaIndex": """
+from chunkadapters.llamaindex import IndexRetriever
+
+retriever = IndexRetriever("index", max_tokens=1000{counting})""",
+    "Haystack": """
+from chunkadapters.haystack import ChunkcoreIndexRetriever
+
+retriever = ChunkcoreIndexRetriever("index", max_tokens=1000{counting})""",
+}
+# Passages behind it.
+_BEHIND = {
+    "LangChain": f"""
+from chunkadapters.langchain import IndexRetriever, PassageRetriever
+
+yours = IndexRetriever("index", k={HITS}, max_tokens=100_000)  # or yours
+retriever = PassageRetriever(yours, index="words", max_tokens=1000{{showing}}{{counting}})""",
+    "LlamaIndex": f"""
+from chunkadapters.llamaindex import IndexRetriever, PassageRetriever
+
+yours = IndexRetriever("index", k={HITS}, max_tokens=100_000)  # or yours
+retriever = PassageRetriever(yours, index="words", max_tokens=1000{{showing}}{{counting}})""",
+    "Haystack": f"""
 from haystack import Pipeline
 
 from chunkadapters.haystack import ChunkcoreIndexRetriever, ChunkcorePassageRanker
 
-yours = ChunkcoreIndexRetriever("index", k={hits}, max_tokens=100_000)  # or yours
+yours = ChunkcoreIndexRetriever("index", k={HITS}, max_tokens=100_000)  # or yours
 retriever = Pipeline()
 retriever.add_component("yours", yours)
-retriever.add_component("passages", ChunkcorePassageRanker(index="words"{showing}{counting}))
-retriever.connect("yours.documents", "passages.documents")"""
-_PLAIN = """
-for passage in index.retrieve("your question", max_tokens=1000):
-    print(passage.document_id, passage.text)"""
-
-
-class _Adapter(NamedTuple):
-    package: str
-    module: str
-    splitter: str
-    variable: str
-    retriever: str = "IndexRetriever"  # of a saved index
-    ranked: str = _RANKED  # passages behind it
-
-
-_ADAPTERS = {
-    "LangChain": _Adapter(
-        "langchain_core", "chunkadapters.langchain", "ChunkcoreTextSplitter", "splitter"
-    ),
-    "LlamaIndex": _Adapter(
-        "llama_index", "chunkadapters.llamaindex", "ChunkcoreNodeParser", "parser"
-    ),
-    "Haystack": _Adapter(
-        "haystack",
-        "chunkadapters.haystack",
-        "ChunkcoreDocumentSplitter",
-        "splitter",
-        "ChunkcoreIndexRetriever",
-        _PIPELINE,
-    ),
+retriever.add_component("passages", ChunkcorePassageRanker(index="words"{{showing}}{{counting}}))
+retriever.connect("yours.documents", "passages.documents")""",
 }
+_PACKAGES = {"LangChain": "langchain_core", "LlamaIndex": "llama_index", "Haystack": "haystack"}
 
 
 def snippets(
@@ -125,59 +131,43 @@ def snippets(
     if isinstance(system, str):
         system = System(system)
     name, options = split_spec(system.chunker)
-    spec = system.chunker
+    spec, model = system.chunker, system.embedder or DEFAULT_MODEL
     embeds = "embedder" in chunkers[name].option_names() and "embedder" not in options
     # The chunker would default to another.
-    if embeds and system.embedder not in ("", DEFAULT_MODEL):
-        spec = format_spec(name, {**options, "embedder": system.embedder})
-    blocks = dict(_blocks(system, spec, counter, folder))
-    missing = [title for title, one in _ADAPTERS.items() if find_spec(one.package) is None]
+    if embeds and model != DEFAULT_MODEL:
+        spec = format_spec(name, {**options, "embedder": model})
+    start, templates = "", _SPLITTERS
+    if system.retriever:
+        start, templates = _SYSTEM + _SAVED, _RETRIEVERS
+    if system.retriever and system.behind:
+        start, templates = start + _WORDS, _BEHIND
+    values = _values(system, spec, model, counter, folder)
+    blocks = {title: (start + text).format(**values) for title, text in templates.items()}
+    # An index counts in its own tokens.
+    if templates is _RETRIEVERS and counter == DEFAULT_COUNTER:
+        blocks["Python"] = (_SYSTEM + _PLAIN).format(**values)
+    missing = [title for title, package in _PACKAGES.items() if find_spec(package) is None]
     ordered = sorted(blocks, key=missing.__contains__)
     command = f"chunkcore chunk {shlex.quote(folder)} --chunker {shlex.quote(spec)}"
     return {title: blocks[title] for title in ordered} | {"Command line": command}
 
 
-def _blocks(system: System, spec: str, counter: str, folder: str) -> Iterator[tuple[str, str]]:
-    if not system.retriever:
-        yield from ((title, _splitter(one, system, spec)) for title, one in _ADAPTERS.items())
-        return
-    units, counting, showing = UNITS, "", ""
+def _values(system: System, spec: str, model: str, counter: str, folder: str) -> dict[str, str]:
+    """What the blocks show of a system, and the arguments that they need."""
+    texts = {"folder": folder, "spec": spec, "retriever": system.retriever, "units": UNITS}
+    fitted = vectors = counting = showing = ""
+    # For sizes in the embedder's own tokens, the adapter needs the embedder.
+    if split_spec(spec)[1].get("counter") == "embedder":
+        fitted = f', fit_to="{_escaped(model)}"'
+    if system.retriever and get_retriever(system.retriever).embeds:
+        vectors = f', "{_escaped(model)}"'
     if counter != DEFAULT_COUNTER:
-        units, counting = f"{UNITS},counter={counter}", f', counter="{_escaped(counter)}"'
+        texts["units"] += f",counter={counter}"
+        counting = f', counter="{_escaped(counter)}"'
     if system.behind != "hits":
         showing = f', show="{system.behind}"'
-    values = {"hits": HITS, "words": WORDS, "units": _escaped(units)}
-    values |= {"counting": counting, "showing": showing}
-    built = _built(system, spec, folder)
-    for title, adapter in _ADAPTERS.items():
-        ending = _WORDS + adapter.ranked if system.behind else _DEPLOYED
-        yield title, built + ending.format(**values, **adapter._asdict())
-    # An index counts in its own tokens.
-    if not system.behind and counter == DEFAULT_COUNTER:
-        yield "Python", f"{built}\n{_PLAIN}"
-
-
-def _splitter(adapter: _Adapter, system: System, spec: str) -> str:
-    # For sizes in the embedder's own tokens, the adapter needs the embedder.
-    fitted = ""
-    if split_spec(system.chunker)[1].get("counter") == "embedder":
-        fitted = f', fit_to="{_escaped(system.embedder or DEFAULT_MODEL)}"'
-    call = f'{adapter.splitter}("{_escaped(spec)}"{fitted})'
-    return f"from {adapter.module} import {adapter.splitter}\n\n{adapter.variable} = {call}"
-
-
-def _built(system: System, spec: str, folder: str) -> str:
-    from chunkcore.retrieval import get_retriever
-
-    vectors = ""
-    if get_retriever(system.retriever).embeds:
-        vectors = f', "{_escaped(system.embedder or DEFAULT_MODEL)}"'
-    return _SYSTEM.format(
-        folder=_escaped(folder),
-        spec=_escaped(spec),
-        retriever=_escaped(system.retriever),
-        vectors=vectors,
-    )
+    arguments = {"fitted": fitted, "vectors": vectors, "counting": counting, "showing": showing}
+    return {name: _escaped(text) for name, text in texts.items()} | arguments
 
 
 def _escaped(text: str) -> str:

@@ -56,41 +56,15 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [round(index * step, 10) for index in range(first, last + 1)]
 
 
-class Interval(NamedTuple):
-    """A system's mean and the ends of its interval (NaN for none), in percent; a tied one may be the best."""
-
-    number: int
-    name: str
-    mean: float
-    low: float
-    high: float
-    is_tied: bool
-    note: str
-
-
-class Means(NamedTuple):
-    """Every system's mean by the verdict's measure."""
-
-    axis: Axis
-    rows: list[Interval]
-
-
-def means(page: ReportPage) -> Means | None:
-    """The systems' means; None where no system has one."""
+def means(page: ReportPage) -> Axis | None:
+    """The axis of the systems' means and intervals, in percent; None where no system has a mean."""
     comparison = page.comparison
-    rows, ends = [], []
-    for number, report in enumerate(comparison.standing, 1):
-        name = report.name
-        first, note = comparison.firsts[name], ""
-        if first >= 0.005 and len(page.reports) > 1:
-            note = f"first in {100 * first:.0f} %"
-        shares = (report.mean(comparison.measure), *comparison.intervals[name])
-        values = [100 * share for share in shares]
-        ends += values
-        rows.append(Interval(number, name, *values, name in comparison.tied, note))
-    if not rows:
+    ends: list[float] = []
+    for report in comparison.standing:
+        ends += report.mean(comparison.measure), *comparison.intervals[report.name]
+    if not ends:
         return None
-    return Means(Axis(ticks(np.nanmin(ends), np.nanmax(ends), 8)), rows)
+    return Axis(ticks(100 * np.nanmin(ends), 100 * np.nanmax(ends), 8))
 
 
 class Curve(NamedTuple):

@@ -6,6 +6,7 @@ Scores are shown in percent.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -231,15 +232,15 @@ def collection_table(page: ReportPage) -> Table | None:
     None for a single collection, and for groups of so few questions (`FEW`) that a mean says little.
     """
     measure, labels = page.comparison.measure, page.reports[0].collections
-    fewest = min(map(labels.count, page.collections), default=0)
-    if len(page.collections) < 2 or fewest < FEW:
+    counts = Counter(sorted(labels))
+    if len(counts) < 2 or min(counts.values()) < FEW:
         return None
     means = [percent(report.mean(measure)) for report in page.reports]
     columns = [*_system_columns(page), numbers(f"All ({len(labels):,})", means)]
     groups = [report.by_collection(measure) for report in page.reports]
-    for name in page.collections:
+    for name, count in counts.items():
         means = [percent(group.get(name, (math.nan,))[0]) for group in groups]
-        columns.append(numbers(f"{name or '(none)'} ({labels.count(name):,})", means))
+        columns.append(numbers(f"{name or '(none)'} ({count:,})", means))
     return Table(f"{measure} by group of questions", columns)
 
 

@@ -127,10 +127,6 @@ class ReportPage:
         """The depth shown first: the verdict's."""
         return self.comparison.measure.k or self.ks[0]
 
-    @cached_property
-    def collections(self) -> tuple[str, ...]:
-        return tuple(sorted({name for report in self.reports for name in report.collections}))
-
 
 def mean(report: Report, measure: Measure) -> float:
     """The report's mean; NaN without the measure."""
