@@ -528,17 +528,15 @@ def _excerpt(text: str) -> str:
 
 def _marked(passage: str, held: str) -> tuple[str, tuple[int, int] | None]:
     """An excerpt of a passage that shows the evidence it holds, and where that stands in it."""
-    shown = " ".join(passage.split())
+    passage = " ".join(passage.split())
     evidence = _excerpt(held).removesuffix(" […]")
-    start = shown.find(evidence)
-    if not evidence or start < 0:
+    if not evidence or evidence not in passage:
         return _excerpt(passage), None
-    if start + len(evidence) > _EXCERPT:  # begins half an excerpt before the evidence
-        cut = shown.rfind(" ", 0, max(0, start - _EXCERPT // 2)) + 1
+    before, _, after = passage.partition(evidence)
+    if len(before + evidence) > _EXCERPT:  # begins half an excerpt before the evidence
+        cut = before.rfind(" ", 0, max(0, len(before) - _EXCERPT // 2)) + 1
         if cut:
-            shown = f"[…] {shown[cut:]}"
-        start = shown.find(evidence)
-    end = start + len(evidence)
-    if len(shown) > max(end, _EXCERPT):
-        shown = f"{shown[:end]}{_excerpt(shown[end:])}"
-    return shown, (start, end)
+            before = f"[…] {before[cut:]}"
+    if len(before + evidence + after) > _EXCERPT:
+        after = _excerpt(after)
+    return before + evidence + after, (len(before), len(before + evidence))

@@ -20,7 +20,7 @@ from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, descr
 from chunkcore.evaluation.resampling import SHARES, tokens_for
 from chunkcore.evaluation.results import Cost, Report
 from chunkcore.run import MatchKind
-from chunkcore.study.comparing import FEW, ReportPage, mean
+from chunkcore.study.comparing import FEW, ReportPage
 from chunkcore.study.tuning import Tuning
 
 MISSING = "–"
@@ -215,7 +215,8 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:
         if report.asked is not None:
             questions = len(report.query_ids)
             details.append(f"stopped after {report.asked:,} of {questions:,} questions")
-        cell = Cell(percent(mean(report, measure)), tuple(details), strong=True)
+        mean = report.mean(measure) if measure in report.scores else math.nan
+        cell = Cell(percent(mean), tuple(details), strong=True)
         cells.append(cell if is_verdicts else Cell(cell.text))
     short = title if is_verdicts else ""
     return Column(title, cells, group, meaning=measure.meaning, short=short)

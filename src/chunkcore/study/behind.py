@@ -15,7 +15,7 @@ from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import counted, echo
 from chunkcore.evaluation.benchmarks import Benchmark, Query, question_documents
 from chunkcore.evaluation.comparison import By, shared_documents
-from chunkcore.evaluation.measures import Depth, Measure, budget_of, get_measure, retrieval_measures
+from chunkcore.evaluation.measures import Depth, Measure, budget_of, get_measure
 from chunkcore.evaluation.resampling import budgets_up_to, surely_below
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
@@ -74,9 +74,7 @@ def limits_of(measures: Sequence[Measure], most_chunks: int | None = None) -> Li
     `most_chunks` is the highest k = "min"; None without a pool: measures that need one are left out.
     """
     has_pool = most_chunks is not None
-    scored = retrieval_measures(
-        measure for measure in measures if has_pool or not measure.needs_pool
-    )
+    scored = [measure for measure in measures if has_pool or not measure.needs_pool]
     depths = [measure.k for measure in scored if measure.k is not None]
     numbers = [k for k in depths if isinstance(k, int)]
     deepest: Depth = max(numbers, default=0)

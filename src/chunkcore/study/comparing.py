@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -128,11 +127,6 @@ class ReportPage:
         return self.comparison.measure.k or self.ks[0]
 
 
-def mean(report: Report, measure: Measure) -> float:
-    """The report's mean; NaN without the measure."""
-    return report.mean(measure) if measure in report.scores else math.nan
-
-
 # Small units, three plain sizes, of which the last is more than the default model reads, and a semantic chunker.
 DEFAULT_CHUNKERS = (
     "sentence:size=50",
@@ -235,14 +229,6 @@ class StudySettings:
             return None
         return Race(benchmark, self.verdict_by, self.by, self.seed, self.baseline)
 
-    def check_baseline(self, names: Sequence[str]) -> None:
-        """Check before long work that the baseline is one of these parts of systems or runs, or a system of theirs."""
-        starts = tuple(f"{name} · " for name in names)
-        if self.baseline and not f"{self.baseline} · ".startswith(starts):
-            raise OptionError(
-                f"no system is called {echo(self.baseline)}: expected one of {enumerated(names)}"
-            )
-
     def checks(self, reports: Sequence[Report]) -> list[Check]:
         """Whether the reports pass the requirements, and are not significantly worse than the earlier ones."""
         asked_for = [report for report in reports if not report.system.behind]
@@ -258,14 +244,6 @@ class StudySettings:
             for measure in dict.fromkeys(measures):
                 checks.append(check_baseline(report, earlier, measure, **drawn))
         return checks
-
-    def scored(self, run: Run, scorer: Scorer) -> Report:
-        """What was retrieved elsewhere, and how much evidence that holds within each budget."""
-        curve = curve_of(scorer.score(run, recalls(scorer, run)))
-        measures = self.measures
-        if run.pool is None:  # PrecisionOmega needs the chunks
-            measures = [measure for measure in measures if measure.k or not measure.needs_pool]
-        return replace(scorer.score(run, measures), curve=curve)
 
 
 def compare_systems(
@@ -342,7 +320,12 @@ class _Study:
         if settings.earlier is not None:
             systems = [*self.chunkers] * len(self.methods) * len(self.models)
             check_names([*systems, *others], settings.earlier)
-        settings.check_baseline([*self.chunkers, *self.methods, *others])
+        names = [*self.chunkers, *self.methods, *others]
+        starts = tuple(f"{name} · " for name in names)  # of a part of systems, or of a system
+        if settings.baseline and not f"{settings.baseline} · ".startswith(starts):
+            raise OptionError(
+                f"no system is called {echo(settings.baseline)}: expected one of {enumerated(names)}"
+            )
         shared_documents(question_documents(self.benchmark).values(), settings.by)  # raises
 
     def score(self, reports: list[Report], progress: Progress | None) -> None:
@@ -362,15 +345,18 @@ class _Study:
                 progress=progress,
                 done=reports.append,
             )
-        behind = PassagesBehind(scorer)
-        system = System(behind=BEHIND)
+        behind, system = PassagesBehind(scorer), System(behind=BEHIND)
         for run in self.runs:
-            reports.append(settings.scored(run, scorer))
+            budgets, measures = recalls(scorer, run), settings.measures
+            if run.pool is None:  # PrecisionOmega needs the chunks
+                measures = [measure for measure in measures if measure.k or not measure.needs_pool]
+            curve = curve_of(scorer.score(run, budgets))
+            reports.append(replace(scorer.score(run, measures), curve=curve))
             if settings.extras:
                 name = system_name(run.name, system.stage)
+                curve = curve_of(behind.score(run, budgets, BEHIND, name))
                 report = behind.score(run, settings.measures, BEHIND, name)
-                curve = behind.score(run, recalls(scorer, run), BEHIND, run.name)
-                reports.append(replace(report, system=system, curve=curve_of(curve)))
+                reports.append(replace(report, system=system, curve=curve))
 
     def _best_alone(self, reports: Sequence[Report]) -> Report | None:
         """The best without passages; None where no other is asked for, or known."""

@@ -602,11 +602,7 @@ class Meter(CachedEmbedder):
             work.waiting += time.perf_counter() - began
 
     def cost(
-        self,
-        cutting: Work,
-        searching: Work,
-        corpus: ChunkedCorpus,
-        queries: Sequence[Query],
+        self, cutting: Work, searching: Work, corpus: ChunkedCorpus, queries: Sequence[Query]
     ) -> tuple[Cost, dict[str, float]]:
         """The cost of a chunker and a search, and the seconds of each step: "chunk", "embed", "search".
 
@@ -674,22 +670,13 @@ def _usage(chunker: Chunker) -> Usage:
 class MeteredVectors(TextVectors):
     """Vectors by a `Meter`, which records what a search uses."""
 
-    def __init__(
-        self,
-        meter: Meter,
-        corpora: Sequence[ChunkedCorpus],
-        progress: Progress,
-    ) -> None:
+    _late: tuple[float, int, int] | None = None
+
+    def __init__(self, meter: Meter, corpora: Sequence[ChunkedCorpus], progress: Progress) -> None:
         super().__init__(meter, corpora, progress=progress)
         self.meter = meter
-        self._late: tuple[float, int, int] | None = None
 
-    def chunks(
-        self,
-        corpus: ChunkedCorpus,
-        *,
-        cluster_only: bool = False,
-    ) -> tuple[Rows, Numbers]:
+    def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
         with self.meter.waiting() as work:
             work.chunks = True
             return super().chunks(corpus, cluster_only=cluster_only)
