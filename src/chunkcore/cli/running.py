@@ -7,10 +7,11 @@ import signal
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -46,41 +47,29 @@ _COUNTED = {
 quiet: ContextVar[bool] = ContextVar("quiet", default=False)  # set by the option of every command
 
 
-@dataclass
-class _Step:
-    """When a step began, when its last line was written, and how many lines it has."""
-
-    began: float
-    written: float = 0.0
-    lines: int = 0
-
-    def left(self, done: int, total: int) -> str:
-        """How long the rest takes if it goes on like this; "" if that is not known, or nothing is left."""
-        if not 0 < done < total:
-            return ""
-        seconds = (time.monotonic() - self.began) * (total - done) / done
-        if seconds < 100:
-            return f", about {seconds:,.0f} s left"
-        return f", about {seconds / 60:,.0f} min left"
-
-
 def reporting() -> Progress:
     """Writes a line to standard error as a step begins, when its first part is done, now and then, and at its end."""
-    steps: dict[str, _Step] = {}
+    times: dict[str, list[float]] = defaultdict(list)  # of each step's lines
 
     def log(step: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        known = steps.setdefault(step, _Step(now))
-        is_due = known.lines < 2 or done >= total or now - known.written >= _STEP_PAUSE
+        now, lines = time.monotonic(), times[step]
+        is_due = len(lines) < 2 or done >= total or now - lines[-1] >= _STEP_PAUSE
         if is_due and not quiet.get():
-            noun = f" {_COUNTED[step]}" if step in _COUNTED and not known.lines else ""
-            known.written = now
-            known.lines += 1
-            left = known.left(done, total)
+            noun = "" if lines or step not in _COUNTED else f" {_COUNTED[step]}"
+            lines.append(now)
+            left = _left(now - lines[0], done, total)
             line = f"{terminal_text(step)}: {done:,} of {total:,}{noun}{left}"
             print(line, file=sys.stderr, flush=True)  # noqa: T201
 
     return log
+
+
+def _left(seconds: float, done: int, total: int) -> str:
+    """How long the rest takes if it goes on like this; "" if that is not known, or nothing is left."""
+    if not 0 < done < total:
+        return ""
+    left = seconds * (total - done) / done
+    return f", about {left:,.0f} s left" if left < 100 else f", about {left / 60:,.0f} min left"
 
 
 # ---- being stopped

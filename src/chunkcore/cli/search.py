@@ -267,7 +267,7 @@ def chunk(
         typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES"),
     ],
     costs: options.Models,
-    spec: Annotated[str, options.chunker(help="Cuts the files.")] = "recursive:size=200",
+    spec: Annotated[str | None, options.chunker(help="Default: recursive:size=200.")] = None,
     output: Annotated[
         Path, options.value("FILE", "Or - for standard output.", "--output", "-o")
     ] = _STANDARD,
@@ -288,10 +288,10 @@ def chunk(
 
     _keep_inputs(files, output)
     models = costs.language_models()
-    chunker = get_chunker(spec)
+    chunker = get_chunker(spec or "recursive:size=200")
     documents = _read(files, follow_links)
     if costs.dry_run:
-        running.say(*models.estimates({spec: chunker}, documents))
+        running.say(*models.estimates({spec or chunker.name: chunker}, documents))
         return
     lines = _lines(documents, models(chunker).chunk_many(documents, workers=workers))
     if output != _STANDARD:
