@@ -117,14 +117,10 @@ def text_of_spans(text: str, spans: Sequence[Span]) -> str:
     |---|---|
     | fog | damp |
     """
-    pieces = zip(_joiners(text, spans), spans, strict=True)
-    return "".join([f"{between}{span.slice(text)}" for between, span in pieces])
-
-
-def _joiners(text: str, spans: Sequence[Span]) -> list[str]:
-    """What stands before each span in the text of all."""
-    joiners = [joiner(text, before.end, span.start) for before, span in pairwise(spans)]
-    return ["", *joiners][: len(spans)]
+    pieces = [span.slice(text) for span in spans[:1]]
+    for before, span in pairwise(spans):
+        pieces += joiner(text, before.end, span.start), span.slice(text)
+    return "".join(pieces)
 
 
 def offsets_of_spans(text: str, spans: Sequence[Span]) -> list[int]:
@@ -133,11 +129,9 @@ def offsets_of_spans(text: str, spans: Sequence[Span]) -> list[int]:
     >>> offsets_of_spans("One is. Two is. Three is.", [Span(0, 7), Span(16, 25)])
     [0, 8]
     """
-    offsets, place = [], 0
-    for between, span in zip(_joiners(text, spans), spans, strict=True):
-        place += len(between)
-        offsets.append(place)
-        place += len(span)
+    offsets = [0][: len(spans)]
+    for before, span in pairwise(spans):
+        offsets.append(offsets[-1] + len(before) + len(joiner(text, before.end, span.start)))
     return offsets
 
 

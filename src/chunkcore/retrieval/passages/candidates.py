@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import regex
 
-from chunkcore.plain import digest_of_texts
 from chunkcore.retrieval.base import best_of
 from chunkcore.retrieval.budget import Budget, CountedOnce
 from chunkcore.retrieval.lexicon import HAS_UNSPACED, odds_against, without_tags, word_keys
@@ -101,19 +100,11 @@ class Question:
         """What is shown of a unit."""
         if unit in self._pieces:
             return self._pieces[unit]
-        units, corpus = self.units, self.units.corpus
-        spans, document = units.spans(unit), units.documents[unit]
-        name, source = units.names[document], units.given[document]
-        chunk = corpus.special.get(int(units.order[unit]))
-        shown = self.cut.get(unit) or spans
-        if chunk is not None:
-            identity = chunk.id
-        else:
-            span_of_chunk = f"{spans[0].start}-{spans[0].end}"
-            identity = digest_of_texts([name, corpus.fingerprint or "", span_of_chunk])
-        text = text_of_spans(source.text, shown)
-        piece = Retrieved(name, shown, float(self.scores[unit]), text, id=identity)
-        self._pieces[unit] = piece
+        source = self.units.given[self.units.documents[unit]]
+        chunk = self.units.corpus.item(int(self.units.order[unit]))
+        shown = self.cut.get(unit) or self.units.spans(unit)
+        text, score = text_of_spans(source.text, shown), float(self.scores[unit])
+        piece = self._pieces[unit] = Retrieved(source.id, shown, score, text, id=chunk.id)
         return piece
 
     def header(self, unit: int) -> Header:

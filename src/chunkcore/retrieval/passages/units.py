@@ -92,8 +92,8 @@ class Units:
         self.firsts: Numbers = np.append(firsts, len(order)).astype(np.int64)
         self.documents: Numbers = np.repeat(np.arange(len(firsts)), np.diff(self.firsts))
         self.given = [corpus.documents[number] for number in numbers[firsts].tolist()]
-        self.names = [document.id for document in self.given]
         self.readers: list[Reader | None] = list(map(reader_of, self.given))
+        self.names = [document.id for document in self.given]
         self._number_of = {name: number for number, name in enumerate(self.names)}
         # The ranges of two documents never touch.
         self._lengths: Numbers = ends[self.firsts[1:] - 1] + 1
