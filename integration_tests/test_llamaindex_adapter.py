@@ -112,6 +112,8 @@ def test_configuration_round_trips():
     data = json.loads(parser.to_json())
     assert (data["class_name"], data["chunker"]) == ("ChunkcoreNodeParser", "recursive")
     assert data["options"]["size"] == 9
+    around = ChunkcoreNodeParser("contextual", options={"chunker": "recursive:size=9", "llm": "openai:m@http://l/v1"})
+    assert ChunkcoreNodeParser.from_dict(around.to_dict()).chunker == around.chunker
 
 
 def test_an_id_func_that_a_configuration_cannot_hold_is_replaced_aloud():

@@ -12,14 +12,14 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from numbers import Real
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 from uuid import uuid4
 
 import numpy as np
 
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
 from chunkcore.chunkers.base import sized_options
-from chunkcore.errors import OptionError, echo, warn_user
+from chunkcore.errors import OptionError, echo, kind_of, warn_user
 from chunkcore.models.base import Embedder, Fingerprinted, TokenCountingEmbedder
 from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
@@ -65,8 +65,7 @@ def _described_object(depth: int, value: object) -> Any:
         return value
     if inspect.isroutine(value) or isinstance(value, type):
         return _described_function(value, depth)
-    cls = type(value)
-    place = f"{cls.__module__}.{cls.__qualname__}"
+    place = kind_of(value)
     if isinstance(value, re.Pattern):
         return [place, value.pattern, value.flags]
     fingerprint = getattr(value, "fingerprint", None)
@@ -137,8 +136,7 @@ class FunctionCounter(TokenCounter):
 
     def boundaries(self, text: str) -> Numbers:
         count = self.count(text)
-        spread = np.linspace(0, len(text), count, endpoint=False)
-        return spread.astype(np.int64)
+        return np.linspace(0, len(text), count, endpoint=False, dtype=np.int64)
 
 
 def counter_of(length: Callable[[str], int]) -> TokenCounter:
@@ -224,7 +222,7 @@ def merged(options: Mapping[str, object] | None, more: Mapping[str, object]) -> 
 
 def build(
     chunker: Chunker | str = DEFAULT_CHUNKER,
-    options: Mapping[str, object] | None = None,
+    options: Mapping[str, Any] | None = None,
     fit_to: Embedder | None = None,
     framework: str = "",
 ) -> Chunker:
@@ -243,9 +241,9 @@ def build(
     50
     """
     if isinstance(chunker, Chunker):
-        return get_chunker(chunker, **cast("Any", options or {}))
+        return get_chunker(chunker, **(options or {}))
     name, stated = split_spec(chunker)
-    options = _translated(name, merged(stated, options or {}))
+    options = _translated(name, merged(options, stated))
     for option, value in options.items():
         if isinstance(value, str) and value.startswith(_BRIDGED):
             raise OptionError(
@@ -284,9 +282,9 @@ def options_of(chunker: Chunker) -> dict[str, Any]:
             f"{type(chunker).__name__} is not registered, so a configuration could not name it: "
             'decorate the class with @chunkers.register("its_name")'
         )
-    return {
-        name: value for name, value in chunker.to_dict().items() if name not in ("chunker", "name")
-    }
+    options = chunker.to_dict()
+    del options["name"]
+    return options
 
 
 def _translated(name: str, options: dict[str, Any]) -> dict[str, Any]:

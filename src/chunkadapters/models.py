@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 
-from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError
+from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError, kind_of
 from chunkcore.models.base import NO_VECTORS, Embedder, Fingerprinted, Vectors, check_vectors, embed
 from chunkcore.models.endpoint import SCHEMA_REFUSED, is_busy
 from chunkcore.models.llm import BadAnswerError, Message, Reply
@@ -138,21 +138,20 @@ def _settings(model: object, kinds: Kinds, depth: int, unknown: list[str]) -> li
 
     Without secrets, time-outs and the like, and objects that cannot be expressed so, whose classes go to `unknown`.
     """
-    cls = type(model)
     settings = {}
     for key, value in _state(model).items():
         is_hidden = key.startswith("__") or _SECRET.search(key) or _IRRELEVANT.search(key)
         if value is None or is_hidden:
             continue
         if isinstance(value, kinds) and depth:
-            settings[key] = _settings(value, kinds, depth - 1, unknown)
-            continue
-        setting = plain(value, _public)
+            setting: Any = _settings(value, kinds, depth - 1, unknown)
+        else:
+            setting = plain(value, _public)
         if setting is None:
             unknown.append(type(value).__name__)
         else:
             settings[key] = setting
-    return [f"{cls.__module__}.{cls.__qualname__}", settings]
+    return [kind_of(model), settings]
 
 
 def _public(value: object) -> Any:
@@ -245,6 +244,11 @@ def without_secrets(message: object, secrets: tuple[str, ...]) -> str:
     return _KEY.sub(_HIDDEN, text)[:_LONGEST_MESSAGE]
 
 
+def told_openly(error: Exception, holder: object) -> str:
+    """The class of an error and its message, without the secrets that the holder has."""
+    return f"{type(error).__name__}: {without_secrets(error, secrets_within(holder))}"
+
+
 # ---- Embedders
 
 
@@ -318,9 +322,9 @@ class BridgedEmbedder(Fingerprinted):
             raise
         except Exception as error:  # noqa: BLE001  # a model may raise anything
             # Without the chain of causes: a service's message may repeat the key.
-            message = without_secrets(error, secrets_within(self.model))
+            message = told_openly(error, self.model)
             raise ModelError(
-                f"the model {self.name!r} failed on {len(texts)} texts: {type(error).__name__}: {message}"
+                f"the model {self.name!r} failed on {len(texts)} texts: {message}"
             ) from None
         try:
             vectors = np.asarray(answer, dtype=np.float64)
@@ -385,8 +389,7 @@ class BridgedLLM(MeteredLLM):
     def _failed(self, error: Exception) -> Exception:
         if isinstance(error, ChunkcoreError | BadAnswerError):
             return error
-        clean = without_secrets(error, secrets_within(self.model))
-        message = f"the model {self.name!r} failed: {type(error).__name__}: {clean}"
+        message = f"the model {self.name!r} failed: {told_openly(error, self.model)}"
         status, code = _status(error), str(getattr(error, "code", ""))
         is_refused = _is_a(error, "timeout", "contentfilter", "refusal") or code == "content_filter"
         if is_refused or (status and is_busy(status, code)):

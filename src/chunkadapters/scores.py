@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 from typing_extensions import Unpack
 
-from chunkadapters.models import at_once, finished, secrets_within, without_secrets
+from chunkadapters.models import at_once, finished, told_openly
 from chunkadapters.places import ALSO_IN, PAGE_KEYS, PAGES, SPANS, MetadataLike, page_of
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
@@ -331,8 +331,7 @@ class RetrieverRun:
         return self.hits_of(await ask(question))
 
     def _fail(self, query: Query, reason: Exception) -> None:
-        message = without_secrets(reason, secrets_within(self.system.parts))
-        self._failures[query.id] = f"{type(reason).__name__}: {message}"
+        self._failures[query.id] = told_openly(reason, self.system.parts)
         if self._verdicts or len(self._failures) < min(_HOPELESS, len(self.benchmark.queries)):
             return
         if isinstance(reason, DataError | OptionError):

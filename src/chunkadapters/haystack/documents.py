@@ -20,6 +20,7 @@ from typing_extensions import Self
 from chunkadapters.places import (
     NOWHERE,
     SPANS,
+    WHOLE,
     Origin,
     PlaceKeys,
     with_page_marks,
@@ -70,8 +71,8 @@ def from_document(document: CoreDocument) -> Document:
     return Document(id=document.id, content=document.text, meta=with_page_marks(document))
 
 
-def root_of(document: CoreDocument) -> tuple[str, Origin] | None:
-    """The first document of a chain of splitters, and this document's place in it; None if it is no chunk.
+def root_of(document: CoreDocument) -> tuple[str, Origin]:
+    """The first document of a chain of splitters, and this document's place in it: `WHOLE` if it is no chunk.
 
     The place is unknown if the metadata do not fit the text: another splitter wrote them, or the text was altered.
     """
@@ -79,7 +80,7 @@ def root_of(document: CoreDocument) -> tuple[str, Origin] | None:
     if "root_source_id" in meta:
         return meta["root_source_id"], ROOT.origin(meta, text)
     if "source_id" not in meta or KEYS.start not in meta:
-        return None
+        return document.id, WHOLE
     # `spans` without a root are inherited from a chunk of several places whose root is not known.
     origin = NOWHERE if SPANS in meta else KEYS.origin(meta, text)
     return meta["source_id"], origin

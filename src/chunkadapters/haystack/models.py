@@ -130,9 +130,9 @@ class _Embedder(BridgedEmbedder):
             warm_up(component)
 
     def _documents(self, texts: list[str]) -> Any:
-        warm_up(self.model)
         if not embeds_documents(self.model):
-            return [self.model.run(text=text)["embedding"] for text in texts]
+            return _by_text(self.model, texts)
+        warm_up(self.model)
         numbered = [Document(id=str(place), content=text) for place, text in enumerate(texts)]
         embedded = self.model.run(documents=numbered)["documents"]
         # Embedders may return documents in another order.
@@ -146,8 +146,12 @@ class _Embedder(BridgedEmbedder):
     def _queries(self, texts: list[str]) -> Any:
         if self.text_embedder is None:
             return self._documents(texts)
-        warm_up(self.text_embedder)
-        return [self.text_embedder.run(text=text)["embedding"] for text in texts]
+        return _by_text(self.text_embedder, texts)
+
+
+def _by_text(text_embedder: Component, texts: list[str]) -> Any:
+    warm_up(text_embedder)
+    return [text_embedder.run(text=text)["embedding"] for text in texts]
 
 
 class _LLM(BridgedLLM):

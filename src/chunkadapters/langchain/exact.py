@@ -76,11 +76,12 @@ def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:
             ExactWarning,
         )
         keep = "end" if is_recursive else keep
-    options = {**sizes, "counter": counter, "keep": keep, "strip": splitter._strip_whitespace}
+    options = {**sizes, "counter": counter, "keep": keep, "regex": is_regex}
+    options["strip"] = splitter._strip_whitespace
     if is_recursive and keep != "drop":
-        return LangChainRecursive(separators=tuple(splitter._separators), regex=is_regex, **options)
+        return LangChainRecursive(separators=tuple(separators), **options)
     if _cuts_like(splitter, CharacterTextSplitter):
-        return LangChainCharacter(separator_text=splitter._separator, regex=is_regex, **options)
+        return LangChainCharacter(separator_text=splitter._separator, **options)
     return Aligned(split=splitter.split_text, unplaced=unplaced, counter=counter)
 
 

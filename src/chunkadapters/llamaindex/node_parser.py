@@ -62,6 +62,7 @@ from chunkcore.chunkers import Chunker
 from chunkcore.errors import OptionError, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.models.base import Embedder
+from chunkcore.plain import encodable
 from chunkcore.retrieval.where import own_copy
 from chunkcore.text import Chunk
 from chunkcore.text import Document as CoreDocument
@@ -384,15 +385,12 @@ def core_document(node: BaseNode) -> CoreDocument:
 
 def _pattern(incoming: BaseNode) -> TextNode:
     """A node without text, linked to its source: what all nodes of a document share."""
-    try:
-        return build_nodes_from_splits([""], incoming, id_func=lambda i, doc: "")[0]
-    except UnicodeEncodeError:
-        # LlamaIndex cannot hash a document with an unpaired surrogate: hash it with question marks instead.
+    readable, text = incoming, text_of(incoming)
+    if encodable(text) != text:  # LlamaIndex cannot hash unpaired surrogates
         readable = incoming.model_copy()
-        text = text_of(incoming)
-        readable.set_content(text.encode("utf-8", "replace").decode("utf-8"))
-        (node,) = build_nodes_from_splits([""], incoming, readable, id_func=lambda i, doc: "")
-        return node
+        readable.set_content(encodable(text))
+    (node,) = build_nodes_from_splits([""], incoming, readable, id_func=lambda i, doc: "")
+    return node
 
 
 def _taken_place(record: Metadata) -> Metadata:

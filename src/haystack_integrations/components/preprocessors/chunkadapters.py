@@ -199,12 +199,11 @@ class ChunkcoreDocumentSplitter(Serialized):
 
 def root_places(source: CoreDocument, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
-    chain = root_of(source)
-    root_id, origin = chain or (source.id, WHOLE)
+    root_id, origin = root_of(source)
     for chunk in chunks:
         root = chunk_place(chunk, origin)
         place = {}
-        if root and (chain or len(root) > 1):
+        if root and (origin is not WHOLE or len(root) > 1):
             place = {"root_source_id": root_id, **ROOT.write(root)}
         yield place
 
@@ -214,8 +213,8 @@ def _with_white_space(source: CoreDocument, chunks: Sequence[Chunk]) -> Sequence
 
     Chunks of a chunk of several spans stay as they are: what stands between its spans has no place in the root.
     """
-    text, chain = source.text, root_of(source)
-    if chain is not None and chain[1].parts:
+    text, (_, origin) = source.text, root_of(source)
+    if origin.parts:
         return chunks
     extended: list[Chunk] = []
     for chunk, gap in with_white_space(text, chunks):

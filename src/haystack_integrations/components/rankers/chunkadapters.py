@@ -34,6 +34,7 @@ from chunkadapters.haystack.documents import (
     hit_of,
     root_of,
 )
+from chunkadapters.places import WHOLE
 from chunkcore.errors import OptionError
 from chunkcore.text import Document as CoreDocument
 
@@ -85,9 +86,8 @@ def passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
     meta = passage.metadata([hit.meta for hit in hits], KEYS, OF_ONE_CHUNK)
     spans = passage.retrieved.spans
     meta |= {"source_id": document.id, **KEYS.write(spans)}
-    chain = root_of(document)
-    if chain is not None:  # chunks were given as documents
-        root, origin = chain
+    root, origin = root_of(document)
+    if origin is not WHOLE:  # chunks were given as documents
         meta |= {"root_source_id": root, **ROOT.write(origin.place(spans))}
     return Document(id=passage.id, content=text, meta=meta, score=passage.retrieved.score)
 
