@@ -80,7 +80,7 @@ def _described_object(depth: int, value: object) -> Any:
         # Names with two underscores are a framework's own state, such as a Haystack component's connections.
         settings = {
             name: item
-            for name, item in sorted(vars(value).items())
+            for name, item in vars(value).items()
             if not name.startswith("__") and not _IRRELEVANT.search(name)
         }
         held = described(settings, depth - 1)

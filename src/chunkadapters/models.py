@@ -318,19 +318,14 @@ class BridgedEmbedder(Fingerprinted):
             return NO_VECTORS
         try:
             answer = ask([encodable(text) for text in texts])
+            vectors = np.asarray(answer, dtype=np.float64)
         except ChunkcoreError:
             raise
         except Exception as error:  # noqa: BLE001  # a model may raise anything
             # Without the chain of causes: a service's message may repeat the key.
             message = told_openly(error, self.model)
             raise ModelError(
-                f"the model {self.name!r} failed on {len(texts)} texts: {message}"
-            ) from None
-        try:
-            vectors = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ModelError(
-                f"the model {self.name!r} answered with something that is no vectors ({error})"
+                f"the model {self.name!r} failed on {len(texts)} texts, or gave no vectors: {message}"
             ) from None
         return check_vectors(vectors, len(texts), model=self.name)
 

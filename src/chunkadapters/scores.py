@@ -131,8 +131,6 @@ class QuestionScorer:
 
         `question` is a text or an id, `hits` are best first. Raises `DataError`: the benchmark has no such question.
         """
-        from chunkcore.evaluation.measures import get_measure
-
         queries = self._scorer.benchmark.queries
         rows = [row for row, query in enumerate(queries) if query.id == question]
         rows = rows or [row for row, query in enumerate(queries) if query.text == question]
@@ -142,9 +140,8 @@ class QuestionScorer:
             )
         asked = [queries[row] for row in rows]
         results = {query.id: _pieces(self._places.answers(query, hits)) for query in asked}
-        parsed = [get_measure(measure) for measure in measures]
-        report = self._scorer.score(Run("question", results), parsed)
-        return [float(report.values(measure)[rows].mean()) for measure in parsed]
+        report = self._scorer.score(Run("question", results), measures)
+        return [float(report.values(measure)[rows].mean()) for measure in measures]
 
 
 def _pieces(verdicts: Iterable[Verdict]) -> list[Retrieved]:
@@ -532,18 +529,17 @@ class RetrieverHooks(Generic[Retriever]):
         from chunkcore.evaluation.scoring import Scorer
 
         others = dict(options)
-        measures, depths = others.pop("measures", None), others.pop("k", DEPTHS)
+        chosen, depths = others.pop("measures", None), others.pop("k", DEPTHS)
         scorer = Scorer(_benchmark(benchmark), counter=others.pop("counter", "cl100k_base"))
-        if measures is None:
+        if chosen is None:
             if isinstance(depths, int | str):
                 depths = [depths]
             chosen = measures_at(depths, ["token"])
             if others.get("pool") is None:
                 chosen = [measure for measure in chosen if not measure.needs_pool]
-        else:
-            chosen = list(retrieval_measures(measures))
+        measures = retrieval_measures(chosen)
         run = await self.run(retriever, scorer.benchmark, others, concurrency)
-        report = scorer.score(run, chosen)
+        report = scorer.score(run, measures)
         uncertain = [
             f"{measure} is {measure.show(low)} to {measure.show(high)}"
             for measure, (low, high) in report.bounds.items()
