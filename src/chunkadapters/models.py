@@ -101,19 +101,23 @@ def identify(
     kinds: Kinds,
     name: str | None = None,
     fingerprint: str | None = None,
+    what: str = "model",
 ) -> tuple[str, str]:
     """The model's name, of the framework, the class and, if known, the model; and a digest of its class and settings.
 
     `kinds` are the framework's model classes: wrapped models of these are looked into. `name` and `fingerprint` replace
     what is found.
 
-    Raises `OptionError`: the object names no model and holds one whose settings are unknown, so that two different
-    models could get the same fingerprint; or `name` or `fingerprint` is empty.
+    Raises `OptionError`: the object is of none of `kinds`; it names no model and holds one whose settings are unknown,
+    so that two different models could get the same fingerprint; or `name` or `fingerprint` is empty.
     """
+    kind = type(model).__name__
+    if kinds and not isinstance(model, kinds):
+        raise OptionError(f"expected a {framework} {what}, got {kind}")
     for option, value in (("name", name), ("fingerprint", fingerprint)):
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise OptionError(f"{option} is a text that is not empty, got {value!r}")
-    kind, label = type(model).__name__, _label(model, kinds)
+    label = _label(model, kinds)
     if fingerprint is None:
         unknown: list[str] = []
         settings = _settings(model, kinds, _DEPTH, unknown)
@@ -294,7 +298,9 @@ class BridgedEmbedder(Fingerprinted):
     ) -> None:
         if max_tokens is not None:
             check_number("max_tokens", max_tokens, 1)
-        self.name, self.fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
+        self.name, self.fingerprint = identify(
+            self.framework, model, self.kinds, name, fingerprint, "embedding model"
+        )
         self.model = model
         self.max_tokens = max_tokens
 
@@ -361,7 +367,9 @@ class BridgedLLM(MeteredLLM):
         fingerprint: str | None,
         concurrency: int,
     ) -> None:
-        name, fingerprint = identify(self.framework, model, self.kinds, name, fingerprint)
+        name, fingerprint = identify(
+            self.framework, model, self.kinds, name, fingerprint, "LLM or chat model"
+        )
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model
 

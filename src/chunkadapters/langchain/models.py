@@ -24,7 +24,6 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_text, titled
-from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm.base import Messages, Reply, Schema
@@ -76,8 +75,6 @@ def as_embedder(
     >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
     ('langchain:DeterministicFakeEmbedding', (2, 8))
     """
-    if not isinstance(embeddings, Embeddings):
-        raise OptionError(f"expected LangChain embeddings, got {type(embeddings).__name__}")
     return _Embedder(embeddings, name, fingerprint, max_tokens)
 
 
@@ -99,8 +96,6 @@ def as_llm(
     >>> as_llm(FakeListChatModel(responses=["Yes."])).complete([{"role": "user", "content": "Tea?"}]).text
     'Yes.'
     """
-    if not isinstance(model, Runnable):
-        raise OptionError(f"expected a LangChain chat model, got {type(model).__name__}")
     return _LLM(model, name, fingerprint, concurrency)
 
 
@@ -161,9 +156,8 @@ def dropping(runnable: AnyRunnable, names: Collection[str]) -> AnyRunnable | Non
     """
     for part in _reached(runnable):
         if isinstance(part, RunnableSequence):  # the first step alone gets them
-            for step in part.steps[1:]:
-                for retriever in _retrievers(step):
-                    return retriever
+            for retriever in _retrievers(part.steps[1:]):
+                return retriever
         elif isinstance(part, BaseRetriever):
             if not part._expects_other_args:
                 return part
@@ -186,13 +180,14 @@ def with_filter(runnable: AnyRunnable) -> AnyRunnable | None:
 
 def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
     """Equal values of metadata in the form of the vector store inside, where that is Chroma or Qdrant; else `where`."""
-    stores: list[Any] = []
+    stores: dict[int, Any] = {}
     for part in _reached(runnable):
-        if isinstance(part, VectorStoreRetriever) and part.vectorstore not in stores:
-            stores.append(part.vectorstore)
+        if isinstance(part, VectorStoreRetriever):
+            stores[id(part.vectorstore)] = part.vectorstore
     if len(stores) != 1:
         return where
-    names = {cls.__name__ for cls in type(stores[0]).__mro__}
+    (store,) = stores.values()
+    names = {cls.__name__ for cls in type(store).__mro__}
     if "Chroma" in names and len(where) > 1:
         return {"$and": [{key: value} for key, value in where.items()]}
     if "QdrantVectorStore" not in names:
@@ -200,7 +195,7 @@ def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
     models = import_module("qdrant_client.models")
     conditions = []
     for key, value in where.items():
-        condition = models.FieldCondition(key=f"{stores[0].metadata_payload_key}.{key}")
+        condition = models.FieldCondition(key=f"{store.metadata_payload_key}.{key}")
         if isinstance(value, int | float) and not isinstance(value, bool):
             condition.range = models.Range(gte=value, lte=value)
         else:
@@ -228,16 +223,16 @@ def _called_by(runnable: AnyRunnable, config: RunnableConfig | None) -> _Calls:
         return [(runnable.first, config)]
     called: _Calls = []
     if isinstance(runnable, BaseRetriever):
-        for child in _inside(runnable):
+        for child in _held(_inside(runnable)):
             if isinstance(child, (BaseRetriever, *_WRAPPERS)):
                 # A retriever may hand its configuration on, or leave it to the context.
                 called += [(child, config), (child, None)]
     return called
 
 
-def _inside(runnable: AnyRunnable) -> Iterator[AnyRunnable]:
-    """The runnables within the fields of a runnable."""
-    return _held([vars(runnable), getattr(runnable, "__pydantic_private__", None)])
+def _inside(runnable: AnyRunnable) -> object:
+    """The fields of a runnable."""
+    return vars(runnable), getattr(runnable, "__pydantic_private__", None)
 
 
 def _held(value: object) -> Iterator[AnyRunnable]:
@@ -251,12 +246,12 @@ def _held(value: object) -> Iterator[AnyRunnable]:
             yield from _held(item)
 
 
-def _retrievers(runnable: AnyRunnable) -> Iterator[BaseRetriever]:
-    if isinstance(runnable, BaseRetriever):
-        yield runnable
-        return
-    for child in _inside(runnable):
-        yield from _retrievers(child)
+def _retrievers(value: object) -> Iterator[BaseRetriever]:
+    for runnable in _held(value):
+        if isinstance(runnable, BaseRetriever):
+            yield runnable
+        else:
+            yield from _retrievers(_inside(runnable))
 
 
 def stated_k(runnable: AnyRunnable, config: RunnableConfig | None = None) -> int | None:

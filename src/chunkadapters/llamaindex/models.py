@@ -15,7 +15,6 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_text, titled
-from chunkcore.errors import OptionError
 from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm.base import Messages, Reply, Schema
@@ -99,10 +98,6 @@ def as_embedder(
     >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
     ('llamaindex:MockEmbedding', (2, 8))
     """
-    if not isinstance(embed_model, BaseEmbedding):
-        raise OptionError(
-            f"expected a LlamaIndex embedding model, got {type(embed_model).__name__}"
-        )
     return _Embedder(embed_model, name, fingerprint, max_tokens)
 
 
@@ -124,8 +119,6 @@ def as_llm(
     >>> as_llm(MockLLM()).complete([{"role": "user", "content": "Tea?"}]).finish
     'stop'
     """
-    if not isinstance(llm, LLM):
-        raise OptionError(f"expected a LlamaIndex LLM, got {type(llm).__name__}")
     return _LLM(llm, name, fingerprint, concurrency)
 
 

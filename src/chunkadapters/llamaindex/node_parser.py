@@ -160,9 +160,8 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
         value = getattr(chunker, name, 0)
         if type(value) is int and value > 0:
             options[name] = min(value, size)
-    overlap = getattr(chunker, "overlap", 0)
-    if type(overlap) is int and size <= overlap < size + taken:
-        options["overlap"] = size - 1  # some chunkers require an overlap under the size, and it was
+    if options.get("overlap") == size:
+        options["overlap"] = size - 1  # some chunkers require an overlap under the size
     return replace(chunker, **options)
 
 
@@ -195,12 +194,8 @@ class _InThread(NodeParser, ABC):
             return _ID_FUNCS.get(str(name), chunk_id_func)
         return chunk_id_func if value is None else value
 
-    async def _aparse_nodes(
-        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
-    ) -> list[BaseNode]:
-        return await asyncio.to_thread(
-            self._parse_nodes, nodes, show_progress=show_progress, **kwargs
-        )
+    async def _aparse_nodes(self, *arguments: Any, **options: Any) -> list[BaseNode]:
+        return await asyncio.to_thread(self._parse_nodes, *arguments, **options)
 
 
 class ChunkcoreNodeParser(_InThread):

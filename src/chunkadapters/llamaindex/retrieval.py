@@ -603,13 +603,12 @@ def update_index(
     nodes = parser.get_nodes_from_documents([document for document in documents if document.text])
     stated = {name: _stated(node) for name, node in old.items()}
     written = [node for node in nodes if stated.get(node.node_id) != _stated(node)]
-    known = set(map(_read, old.values()))
-    moved = sum(_read(node) in known for node in written)
+    by_text = {_read(node): name for name, node in old.items()}
+    moved = sum(_read(node) in by_text for node in written)
     if isinstance(store, SimpleVectorStore):
         vectors = store.data.embedding_dict
-        by_text = {_read(node): vectors[name] for name, node in old.items() if name in vectors}
         for node in written:
-            node.embedding = by_text.get(_read(node))
+            node.embedding = vectors.get(by_text.get(_read(node), ""))
     embedded = embed_nodes(written, index._embed_model)
     for node in written:
         node.embedding = embedded[node.node_id]
