@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, overload
@@ -73,8 +74,9 @@ def exact_chunker(splitter: Any, *, unplaced: Unplaced = "mark") -> Chunker:
     >>> exact_chunker(CharacterTextSplitter(separator=" ", chunk_size=7, chunk_overlap=0)).split_text("one two three")
     ['one two', 'three']
     """
-    chunker: Chunker = _module(splitter).exact_chunker(splitter, unplaced)
-    return chunker
+    module = _module(splitter)
+    chunker: Chunker | None = getattr(module.exact(splitter, unplaced), "chunker", None)
+    return chunker or Aligned(split=partial(module.pieces, splitter), unplaced=unplaced)
 
 
 def _module(splitter: Any) -> Any:

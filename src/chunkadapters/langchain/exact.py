@@ -43,20 +43,16 @@ class ExactWarning(UserWarning):
 
 def exact(splitter: Any, unplaced: Unplaced) -> ChunkcoreTextSplitter:
     """See `chunkadapters.exact.exact`."""
-    return ChunkcoreTextSplitter(exact_chunker(splitter, unplaced))
-
-
-def exact_chunker(splitter: Any, unplaced: Unplaced) -> Chunker:
-    """The chunker with the splitter's texts."""
     if isinstance(splitter, ChunkcoreTextSplitter):
-        return splitter.chunker
+        return splitter
     if isinstance(splitter, TextSplitter):
-        return _of_texts(splitter, unplaced)
+        return ChunkcoreTextSplitter(_of_texts(splitter, unplaced))
     if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):
         raise OptionError(
             f"expected a splitter of texts, which have places in them; {type(splitter).__name__} is none"
         )
-    return Aligned(split=partial(_documents, splitter), unplaced=unplaced, counter="characters")
+    split = partial(_documents, splitter)
+    return ChunkcoreTextSplitter(Aligned(split=split, unplaced=unplaced, counter="characters"))
 
 
 def _of_texts(splitter: Any, unplaced: Unplaced) -> Chunker:

@@ -7,20 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from llama_index.core.node_parser import (
     NodeParser,
     SentenceSplitter,
-    TextSplitter,
     TokenTextSplitter,
 )
 from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
 from llama_index.core.schema import Document as LlamaDocument
 
 from chunkadapters.configuration import NamedFunction, tokenizer_of
-from chunkadapters.exact import Aligned, PieceRange, Unplaced, joined_drafts
+from chunkadapters.exact import PieceRange, SplitPiece, Unplaced, joined_drafts
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser, text_of
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, chunkers
@@ -53,14 +52,6 @@ def exact(parser: NodeParser, unplaced: Unplaced) -> ChunkcoreNodeParser | Place
     )
 
 
-def exact_chunker(parser: NodeParser, unplaced: Unplaced) -> Chunker:
-    """The chunker with the parser's texts."""
-    if isinstance(parser, ChunkcoreNodeParser):
-        return parser.chunker
-    split = parser.split_text if isinstance(parser, TextSplitter) else partial(_nodes, parser)
-    return _equivalent(parser) or Aligned(split=split, unplaced=unplaced)
-
-
 def _equivalent(parser: NodeParser) -> Chunker | None:
     if type(parser) is SentenceSplitter:
         split = parser._chunking_tokenizer_fn
@@ -88,9 +79,10 @@ def _equivalent(parser: NodeParser) -> Chunker | None:
     return None
 
 
-def _nodes(parser: NodeParser, text: str) -> list[tuple[str, dict[str, Any]]]:
+def pieces(parser: NodeParser, text: str) -> list[SplitPiece]:
+    """What the parser cuts a text into."""
     nodes = parser.get_nodes_from_documents([LlamaDocument(text=text)])
-    return [(text_of(node), node.metadata) for node in nodes]
+    return [SplitPiece(text_of(node), node.metadata) for node in nodes]
 
 
 @dataclass(frozen=True, kw_only=True)

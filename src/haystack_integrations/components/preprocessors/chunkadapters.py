@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -31,7 +30,7 @@ from chunkadapters.configuration import (
     merged,
     options_of,
 )
-from chunkadapters.exact import Aligned, SplitPiece, Unplaced, placed_records
+from chunkadapters.exact import SplitPiece, Unplaced, placed_records
 from chunkadapters.haystack.documents import (
     KEYS,
     OF_ONE_CHUNK,
@@ -488,23 +487,16 @@ def exact(
     return ChunkcoreExactSplitter(splitter, unplaced=unplaced)
 
 
-def exact_chunker(splitter: Component, unplaced: Unplaced) -> Chunker:
-    """The chunker with the splitter's texts."""
-    if isinstance(splitter, ChunkcoreDocumentSplitter):
-        return splitter.chunker
-    component: Any = exact(splitter, unplaced)
-    return Aligned(split=partial(_pieces, component.splitter), unplaced=unplaced)
-
-
-def _pieces(splitter: Component, text: str) -> list[SplitPiece]:
+def pieces(splitter: Component, text: str) -> list[SplitPiece]:
+    """What the splitter cuts a text into."""
     if not text:
         return []
     warm_up(splitter)
     documents = splitter.run(documents=[Document(content=text)])["documents"]
-    pieces = []
+    cut = []
     for document in documents:
         kept = _without_place(document.meta)
         kept.pop("source_id", None)
         start = document.meta.get(KEYS.start)
-        pieces.append(SplitPiece(document.content or "", kept, start))
-    return pieces
+        cut.append(SplitPiece(document.content or "", kept, start))
+    return cut
