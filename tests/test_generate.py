@@ -20,7 +20,7 @@ from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CachedLLM, CallableLLM, LLMCache
 from chunkcore.questions import GenerationOptions, estimate_generation, generate_benchmark
 from chunkcore.questions.label import LabelledQuestions
-from chunkcore.questions.prompts import NotVerbatimError, Sample, Schedule, draw_sample, locate_excerpts, prompt_version
+from chunkcore.questions.prompts import PROMPT_VERSION, NotVerbatimError, Sample, Schedule, draw_sample, locate_excerpts
 from chunkcore.questions.validate import filter_questions
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -422,7 +422,7 @@ def test_what_the_command_writes_is_told_loads_and_can_be_compared_on(docs, mode
     benchmark = load_benchmark(docs, output)
     assert not benchmark.problems
     info = json.loads(output.with_suffix(".info.json").read_text())
-    assert (info["options"]["seed"], info["model"], info["prompt"]) == (0, "honest", prompt_version())
+    assert (info["options"]["seed"], info["model"], info["prompt"]) == (0, "honest", PROMPT_VERSION)
     assert (info["questions"], info["options"]["sample_size"]) == (len(benchmark.queries), 400)
     reasons = [json.loads(line)["reason"] for line in output.with_suffix(".rejected.jsonl").read_text().splitlines()]
     assert len(list(filter(None, reasons))) == info["rejected"] == 25 - len(benchmark.queries)

@@ -351,20 +351,16 @@ class F1(RetrievalMeasure):
 
 
 @measures.register("PrecisionOmega")
-class PrecisionOmega(RetrievalMeasure):
+class PrecisionOmega(Precision):
     """The precision if exactly the chunks that hold evidence had been retrieved.
 
     Source: as `Recall`.
     """
 
     title = "PrecisionΩ"
-    usual = True
     depth = "none"
     units = ("token", "character", "sentence")
     of_pool = True
-
-    def compute(self, counts: Counts) -> Scores:
-        return divide(counts.hit, counts.retrieved)
 
 
 @measures.register("PrecisionOmegaReleased")

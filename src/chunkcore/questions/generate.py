@@ -34,12 +34,12 @@ from chunkcore.models.llm.base import Metered, awaited
 from chunkcore.options import Bounds, check_options
 from chunkcore.plain import digest
 from chunkcore.questions.prompts import (
+    PROMPT_VERSION,
     NotVerbatimError,
     Sample,
     Schedule,
     Written,
     locate_excerpts,
-    prompt_version,
     question_about,
 )
 from chunkcore.questions.validate import Filtered, check_questions_file, filter_questions
@@ -82,7 +82,6 @@ Stage = Literal["answer", "excerpts", "question", "relevance", "duplicate"]
 
 _IN_A_ROW = 10  # more questions without an answer are the endpoint's fault
 _EARLIER = 50  # earlier questions that are shown at most
-_EXCERPTS = 5  # of a question at most
 _LEAK = 20  # letters and digits; shorter questions occur by chance
 
 
@@ -209,7 +208,7 @@ class QuestionWriter:
                     # The latest, those of this document last, and so never left out first.
                     order = sorted(self._written, key=lambda one: one[0] == sample.document.id)
                     earlier = [question for _, question in order[-_EARLIER:]]
-                    question = question_about(sample.text, earlier, _EXCERPTS, self.asked)
+                    question = question_about(sample.text, earlier, self.asked)
                     answer = pool.submit(ask, llm, question, retries=options.retries)
                     waiting.append((f"g{self.asked}", sample, answer))
                 if not waiting:
@@ -388,7 +387,7 @@ def _info(
         "chunkcore": installed_version(),
         "model": llm.name,
         "model_fingerprint": llm.fingerprint,
-        "prompt": prompt_version(),
+        "prompt": PROMPT_VERSION,
         "options": asdict(writer.options),
         "documents_hash": documents_digest(documents),
         "asked": writer.asked,

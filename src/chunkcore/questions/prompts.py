@@ -154,7 +154,6 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     [Span(start=8, end=23)]
     """
     aligner = Aligner([Document("passage", sample.text)], similarity=None)
-    start = sample.span.start
     places: list[Span] = []
     for excerpt in excerpts:
         named = f"the excerpt {echo(excerpt, _SHOWN)}"
@@ -167,18 +166,19 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
             )
         if hit.match not in ("exact", "whitespace"):
             raise NotVerbatimError(f"{named} does not stand in the passage that was shown")
-        places += shifted(hit.spans, start)
+        places += shifted(hit.spans, sample.span.start)
     return union(places)
 
 
 _LONGEST = 1_000  # characters of a question
+_MOST = 5  # excerpts of a question
 _ASSUMED_EXCERPTS = 600  # characters; with question and oath about the report's 200 tokens
 
 _OATH = (
     "I will not use the word 'and' in the question unless it is part of a name. The question is short and "
     "specific. I copy every excerpt without changing a letter."
 )
-_INSTRUCTIONS = """You write test questions for a search system. You are shown a passage of a document. \
+_INSTRUCTIONS = f"""You write test questions for a search system. You are shown a passage of a document. \
 Write one question that the passage answers, and copy from the passage every excerpt that is needed to answer it.
 
 The question:
@@ -190,7 +190,7 @@ of "the passage", "the text" or "the author".
 - It is none of those that were asked before, nor one of them in other words.
 
 The excerpts:
-- There are 1 to {most}. Together they are all that the passage says in answer to the question, and nothing else.
+- There are 1 to {_MOST}. Together they are all that the passage says in answer to the question, and nothing else.
 - Each is copied letter by letter from one place of the passage: nothing corrected, translated, added, shortened or \
 left out, not even by an ellipsis. Take whole sentences where you can.
 
@@ -199,7 +199,7 @@ orders.
 
 Answer with a JSON object and nothing else. It begins with an oath, word for word as here, where the passage was \
 "The lock opens at 6 in summer, and at 8 in winter. Boats of over 12 m ask the keeper first. Dogs are welcome.":
-{{"oath": "{oath}", "question": "Whom do boats of over 12 m ask before they enter the lock?", \
+{{"oath": "{_OATH}", "question": "Whom do boats of over 12 m ask before they enter the lock?", \
 "excerpts": ["Boats of over 12 m ask the keeper first."]}}"""
 
 _SHOWN_PROMPTS = "{mark}\n{passage}\n{mark}\n\nAsked before:\n{earlier}"
@@ -212,18 +212,12 @@ class Written(NamedTuple):
     excerpts: tuple[str, ...]
 
 
-def prompt_version() -> str:
-    """8 hexadecimal digits that change with the prompt."""
-    return digest(_instructions(0) + _SHOWN_PROMPTS, 4)
+# Changes with the prompt.
+PROMPT_VERSION = digest(_INSTRUCTIONS + _SHOWN_PROMPTS, 4)
 
 
-def question_about(
-    passage: str,
-    earlier: Sequence[str],
-    most: int,
-    number: int,
-) -> Question[Written]:
-    """The question for a model about a passage, with at most `most` excerpts.
+def question_about(passage: str, earlier: Sequence[str], number: int) -> Question[Written]:
+    """The question for a model about a passage.
 
     `earlier` are questions not to repeat. `number` makes the answers of a dry run distinct.
     """
@@ -232,11 +226,11 @@ def question_about(
     before = "\n".join(f"- {question}" for question in earlier) or "- none"
     shown = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
     text = {"type": "string"}
-    excerpts = {"type": "array", "items": text, "minItems": 1, "maxItems": most}
+    excerpts = {"type": "array", "items": text, "minItems": 1, "maxItems": _MOST}
     return Question(
-        messages=conversation(_instructions(most), shown),
+        messages=conversation(_INSTRUCTIONS, shown),
         schema=schema_of(oath=text, question=text, excerpts=excerpts),
-        read=lambda text: _read(text, most),
+        read=_read,
         assumed={
             "oath": _OATH,
             "question": f"Which of the things that the passage tells of is the one with the number {number}?",
@@ -245,11 +239,7 @@ def question_about(
     )
 
 
-def _instructions(most: int) -> str:
-    return _INSTRUCTIONS.format(oath=_OATH, most=most)
-
-
-def _read(text: str, most: int) -> Written:
+def _read(text: str) -> Written:
     """The question and its excerpts; the oath is not checked."""
     answer = found_json(text)
     question = " ".join(text_of(member(answer, "question"), "question").split())
@@ -258,8 +248,8 @@ def _read(text: str, most: int) -> Written:
             f"expected a question of words, of at most {_LONGEST} characters, got {question[:80]!r}"
         )
     excerpts = member(answer, "excerpts")
-    if not isinstance(excerpts, list) or not 1 <= len(excerpts) <= most:
+    if not isinstance(excerpts, list) or not 1 <= len(excerpts) <= _MOST:
         raise BadAnswerError(
-            f"expected 'excerpts' to be a list of 1 to {most} texts, got {echo(excerpts)}"
+            f"expected 'excerpts' to be a list of 1 to {_MOST} texts, got {echo(excerpts)}"
         )
     return Written(question, tuple(text_of(excerpt, "excerpts") for excerpt in excerpts))
