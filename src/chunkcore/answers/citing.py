@@ -139,25 +139,27 @@ class _Citer:
 
     def by_words(self, span: Span, sentence: str) -> Citation:
         """The citation of the parts with most of a sentence's words; words in few parts weigh more."""
-        number = len(self._parts)
+        numbers = range(len(self._parts))
         left = {}
         for word in sorted(set(word_keys(sentence, _FORM))):
             count = self._counts[word] + 0.5
-            left[word] = math.log(1 + (number - count + 1) / count)
+            left[word] = math.log(1 + (len(numbers) - count + 1) / count)
         total = sum(left.values())
+
+        def gain(number: int) -> tuple[float, float]:
+            words = self._words[number]
+            weights = [weight for word, weight in left.items() if word in words]
+            return sum(weights), self._parts[number].score
+
         chosen: list[Retrieved] = []
         share = 0.0
-        while left and len(chosen) < min(_MOST, number):
-            gains = []
-            for part, words in zip(self._parts, self._words, strict=True):
-                gain = sum(weight for word, weight in left.items() if word in words)
-                gains.append((gain, part.score))
-            best = gains.index(max(gains))
-            gain, _ = gains[best]
-            if gain < _GAIN * total:
+        while left and len(chosen) < min(_MOST, len(numbers)):
+            best = max(numbers, key=gain)
+            gained, _ = gain(best)
+            if gained < _GAIN * total:
                 break
             chosen.append(self._parts[best])
-            share += gain / total
+            share += gained / total
             left = {word: weight for word, weight in left.items() if word not in self._words[best]}
         if share < _LEAST:
             return Citation(span, sentence)

@@ -217,8 +217,8 @@ class Report(Frame):
         curve: by budget of tokens, the recall of each query in tokens; empty if unknown.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
-    >>> report.mean("Recall@5"), report.std("Recall@5")
-    (0.75, 0.25)
+    >>> report.mean("Recall@5")
+    0.75
     """
 
     name: str
@@ -306,10 +306,6 @@ class Report(Frame):
                 f"mean takes a measure, such as report.mean({first!r}); report.scores has all"
             )
         return mean_std(self.values(measure))[0]
-
-    def std(self, measure: Measure | str) -> float:
-        """The population standard deviation over the queries with a defined score."""
-        return mean_std(self.values(measure))[1]
 
     def by_collection(self, measure: Measure | str) -> dict[str, tuple[float, float, int]]:
         """Mean, standard deviation and number of queries of each collection, sorted by name."""

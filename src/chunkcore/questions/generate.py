@@ -234,10 +234,9 @@ class QuestionWriter:
     def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> _Row | Rejection:
         rejected = partial(Rejection, name, sample.document.id, sample.span)
         try:
-            written = answer.result()
+            question, excerpts = answer.result()
         except NoAnswerError as error:
             return rejected("answer", str(error))
-        question, excerpts = written.question, written.excerpts
         self._written.append((sample.document.id, question))
         if self._assumed:
             return _row(name, question, sample, [sample.span])
