@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from chunkcore import Document
+from chunkcore.files import utf8_line, write_checked
 
 
 def write(path: Path, text: str) -> Path:
@@ -16,6 +19,17 @@ def write(path: Path, text: str) -> Path:
 
 def jsonl(path: Path, *rows: Any) -> Path:
     return write(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+def collection(folder: Path, documents: Sequence[Document], *rows: Any) -> list[Path]:
+    """The files of documents and of questions, with their checksums."""
+    texts = []
+    for document in documents:
+        marks = [mark.to_dict() for mark in document.marks]
+        texts.append({"id": document.id, "text": document.text, "metadata": dict(document.metadata), "marks": marks})
+    files = {folder / "documents.jsonl": texts, folder / "questions.jsonl": rows}
+    write_checked({file: b"".join(map(utf8_line, lines)) for file, lines in files.items()})
+    return list(files)
 
 
 def chroma(root: Path) -> Path:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chunkcore import DataError, Document, Span, load_benchmark, load_documents
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 
 from tests.conftest import shared
 from tests.layouts import jsonl
@@ -225,19 +225,3 @@ def test_warnings_point_at_the_users_line(tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match="image") as warned:
             call()
         assert {warning.filename for warning in warned} == {__file__}
-
-
-@pytest.mark.parametrize(
-    ("document", "metadata", "words"),
-    [
-        (Document("d", "One.", {"made": object()}), {}, "document 'd' has metadata that JSON cannot hold"),
-        (Document("d", "One.", {"score": float("nan")}), {}, "document 'd' has metadata"),
-        (Document("d", "O\ud83d\ude00."), {}, "document 'd' has a split character .* at 1"),
-        (Document("d", "One."), {"evidence": 3}, "query 'q' has the metadata 'evidence'"),
-    ],
-)
-def test_what_the_format_cannot_hold_is_told_and_nothing_is_written(document, metadata, words, tmp_path):
-    asked = Query("q", "?", (Evidence("d", Span(0, 1)),), "", metadata)
-    with pytest.raises(DataError, match=words):
-        write_benchmark(Benchmark("b", [document], [asked]), tmp_path)
-    assert not list(tmp_path.iterdir())

@@ -30,8 +30,9 @@ from chunkcore import (
 )
 from chunkcore.chunkers import Recursive
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks import write_benchmark
 from chunkcore.tokens import TokenCounter
+
+from tests.layouts import collection
 
 TEA = Document("tea.md", "Green tea is mild. Black tea is strong.")
 CORPUS = chunk_corpus([TEA], "sentence:size=8")
@@ -118,7 +119,7 @@ def test_a_guess_is_answered_in_one_sentence_of_the_library(guess: Callable[[], 
 )
 def test_a_guess_at_the_command_line_works_or_one_line_says_what_is_meant(words, answer, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
-    write_benchmark(BENCHMARK, tmp_path)
+    collection(tmp_path, [TEA], {"question": "Which tea is mild?", "evidence": ["Green tea is mild."]})
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "tea.md").write_text(TEA.text)
     assert main(words.replace("DOCS", "docs").split()) == (2 if answer else 0)
@@ -166,7 +167,8 @@ def test_a_table_of_questions_may_have_semicolons_or_tabs_and_filters_are_kept(t
     (query,) = load_benchmark([TEA], table).queries
     assert query.evidence == BENCHMARK.queries[0].evidence
     benchmark = Benchmark("tea", [TEA], [replace(query, where={"year": 2020})])
-    assert load_benchmark(tmp_path, write_benchmark(benchmark, tmp_path)[1]).queries == benchmark.queries
+    row = {"question": query.text, "evidence": ["Green tea is mild."], "where": {"year": 2020}}
+    assert load_benchmark([TEA], collection(tmp_path, [TEA], row)[1]).queries == benchmark.queries
     assert run_retriever(INDEX, benchmark).results[query.id] == []  # no document is of that year
 
 

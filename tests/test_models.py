@@ -15,7 +15,6 @@ import pytest
 from chunkcore import Document, Embedder, get_embedder, load_benchmark, run_experiment
 from chunkcore.cli import main
 from chunkcore.errors import MissingExtraError, ModelError, OptionError
-from chunkcore.evaluation.benchmarks import write_benchmark
 from chunkcore.models import CachedEmbedder, TokenCountingEmbedder, base, check_vectors, embed, is_symmetric, loading
 from chunkcore.models.base import folder_fingerprint, sorted_batches
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
@@ -25,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import BROKEN, FakeEmbedder, RaisingEmbedder
+from tests.layouts import collection
 from tests.plugins import install
 
 
@@ -296,7 +296,7 @@ def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_
     benchmark = load_benchmark(documents, rows, name="b")
     (report,) = run_experiment(benchmark, ["sentence:size=50"], retrievers=["bm25"])
     assert report.cost.embedded_tokens == 0
-    write_benchmark(benchmark, tmp_path / "b")
+    collection(tmp_path / "b", documents, *rows)
     compared = ["compare", str(tmp_path / "b"), "--resamples", "100", "-o", str(tmp_path / "out")]
     assert main([*compared, "-r", "bm25", "-r", "passages:lexical"]) == 0
     names = {report.chunker for report in read_reports(tmp_path / "out" / "report.json")}

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 from chunkadapters.places import join_pages, join_pages_by_source, marks_of, with_page_marks
 from chunkcore import DataError, Document, Mark, Span, get_chunker, load_benchmark
-from chunkcore.evaluation.benchmarks.benchmark import write_benchmark
 from chunkcore.locating import Locator
+
+from tests.layouts import collection
 
 TEXT = "Black tea is hot. Green tea is not. White tea is rare."
 MARKS = tuple(
@@ -49,7 +50,7 @@ def test_a_part_of_a_document_keeps_its_marks():
 
 
 def test_marks_survive_json_lines(tmp_path):
-    write_benchmark(load_benchmark([PAGED], [{"question": "Hot?", "evidence": ["hot"]}]), tmp_path)
+    collection(tmp_path, [PAGED], {"question": "Hot?", "evidence": ["hot"]})
     assert load_benchmark(tmp_path).documents == [PAGED]
 
 

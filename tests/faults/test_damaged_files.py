@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from chunkcore import ChunkcoreError, DataError, Report, get_measure, read_run, write_run
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.files import CHECKSUMS, check_unchanged
 from chunkcore.questions.label import LabelledQuestions
 
-from tests.faults.written import CACHES, DOCUMENT, WRITTEN, benchmark, copied, run
+from tests.faults.written import CACHES, DOCUMENT, WRITTEN, benchmark, copied, row, run
+from tests.layouts import collection
 from tests.results import keep_result
 
 KINDS = WRITTEN | CACHES
@@ -59,9 +60,9 @@ def test_a_damaged_file_gives_the_same_or_is_refused(tmp_path: Path, kind: str, 
 
 
 def test_a_file_that_is_edited_on_purpose_is_accepted_by_the_command_that_its_refusal_names(tmp_path: Path) -> None:
-    documents, questions = write_benchmark(benchmark(), tmp_path)
+    documents, questions = collection(tmp_path, [DOCUMENT], row("old"))
     questions.chmod(0o600)
-    write_benchmark(benchmark(), tmp_path)
+    collection(tmp_path, [DOCUMENT], row("old"))
     questions.write_text(questions.read_text().replace("The old?", "The odd?"))
     for read in (lambda: load_benchmark(tmp_path), lambda: LabelledQuestions([DOCUMENT], questions)):
         with pytest.raises(DataError, match=r"questions\.jsonl is not what was written. .* chunkcore questions accept"):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from chunkcore import Benchmark, Evidence, Query, Report, Retrieved, Run, get_chunker, read_run, score, write_run
-from chunkcore.evaluation.benchmarks import load_benchmark, write_benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.llm import LLMCache, Usage
 from chunkcore.plain import text_key
@@ -19,6 +19,8 @@ from chunkcore.questions.label import LabelledQuestions
 from chunkcore.report import read_reports, write_report
 from chunkcore.retrieval import chunk_corpus, get_retriever, load_index
 from chunkcore.text import Document, Span
+
+from tests.layouts import collection
 
 DOCUMENT = Document("d", "Tea is hot. The sea is deep. Fees are low.")
 PLACES = {"old": Span(0, 11), "new": Span(12, 28)}
@@ -46,11 +48,14 @@ def label(folder: Path, word: str) -> None:
     LabelledQuestions([DOCUMENT], folder / "q.jsonl", ["Which?"]).mark(0, [(0, span.start, span.end)])
 
 
-def generate(folder: Path, word: str) -> None:
+def row(word: str) -> dict[str, Any]:
     span = PLACES[word]
     evidence = [{"start": span.start, "end": span.end, "text": span.slice(DOCUMENT.text)}]
-    rows = [{"id": "g1", "question": f"The {word}?", "document_id": "d", "evidence": evidence}]
-    write_generated(folder / "q.jsonl", Generated([DOCUMENT], rows, (), Usage()))
+    return {"id": "g1", "question": f"The {word}?", "document_id": "d", "evidence": evidence}
+
+
+def generate(folder: Path, word: str) -> None:
+    write_generated(folder / "q.jsonl", Generated([DOCUMENT], [row(word)], (), Usage()))
 
 
 def index(folder: Path, word: str) -> None:
@@ -109,7 +114,7 @@ WRITTEN = {
         "report.json",
     ),
     "benchmark": Kind(
-        lambda folder, word: write_benchmark(benchmark(word), folder),
+        lambda folder, word: collection(folder, [DOCUMENT], row(word)),
         lambda folder: load_benchmark(folder, name="b").queries,
     ),
     "labels": Kind(label, lambda folder: load_benchmark([DOCUMENT], folder / "q.jsonl").queries),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 import pytest
 from chunkcore import Document, Span, get_chunker, load_benchmark, load_documents, read_run
 from chunkcore.boundaries.separators import compiled
-from chunkcore.errors import ChunkcoreError, DataError, NoAnswerError, OptionError
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
+from chunkcore.errors import ChunkcoreError, NoAnswerError, OptionError
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.models.openvino import read_bert_folder
 from chunkcore.reading.visible import visible_text
 from chunkcore.report import read_reports
@@ -93,12 +92,6 @@ def give_up(*_: Any, **__: Any) -> Any:
 def test_a_pattern_of_too_many_levels_is_no_regular_expression() -> None:
     with pytest.raises(OptionError, match="is no regular expression"):
         compiled("(" * DEEP + ")" * DEEP, "the separator")
-
-
-def test_metadata_of_too_many_levels_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json, "dumps", give_up)
-    with pytest.raises(DataError, match="has metadata that JSON cannot hold"):
-        write_benchmark(BENCHMARK, tmp_path)
 
 
 def test_a_page_of_too_many_levels_is_its_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,10 +23,12 @@ from chunkcore import (
 )
 from chunkcore.cli import main
 from chunkcore.cli.options import check_output
-from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query, write_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.run_files import read_run, write_runs
 from chunkcore.models.llm import Usage
 from chunkcore.questions.generate import Generated, write_generated
+
+from tests.layouts import collection
 
 NAMES = ("../../out", "/out", "..", "con:nul\x00\n", "a/b\\c", "~/.ssh/id", "-rf", "x" * 500, "\u202e.exe", "")
 
@@ -39,7 +41,7 @@ WRITERS = {
     "manifest.json": lambda folder: INDEX.save(folder),
     ".lock": lambda folder: INDEX.save(folder),
     "report.html": lambda folder: write_report([REPORT], folder),
-    "checksums.json": lambda folder: write_benchmark(BENCHMARK, folder),
+    "checksums.json": lambda folder: collection(folder, BENCHMARK.documents),
     "1-bm25.run.jsonl": lambda folder: write_runs([REPORT], BENCHMARK, folder),
     "q.info.json": lambda folder: write_generated(folder / "q.jsonl", Generated([], [], [], Usage())),
 }

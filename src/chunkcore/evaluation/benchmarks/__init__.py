@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         Evidence as Evidence,
         Query as Query,
         question_documents as question_documents,
-        write_benchmark as write_benchmark,
     )
     from chunkcore.evaluation.benchmarks.loading import load_benchmark as load_benchmark
 
@@ -23,7 +22,7 @@ on_first_use(
     __name__,
     {
         "chunkcore.evaluation.benchmarks.benchmark": (
-            "Benchmark DataProblem Evidence Query question_documents write_benchmark"
+            "Benchmark DataProblem Evidence Query question_documents"
         ),
         "chunkcore.evaluation.benchmarks.loading": "load_benchmark",
     },

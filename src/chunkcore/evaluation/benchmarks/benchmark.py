@@ -1,9 +1,8 @@
-"""`Benchmark`: documents, and queries with the spans that answer them; written."""
+"""`Benchmark`: documents, and queries with the spans that answer them; files of both."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,10 +19,9 @@ from chunkcore.files import (
     json_lines,
     read_text,
     text_lines,
-    write_checked,
 )
 from chunkcore.plain import JsonObject, digest_of_texts
-from chunkcore.reading.opening import BENCHMARK_NAMES, Row, load_documents
+from chunkcore.reading.opening import Row, load_documents
 from chunkcore.text import Document, Span, check_document
 
 _KEYS = "id question evidence spans collection without_evidence where"
@@ -164,83 +162,6 @@ class Benchmark:
 def question_documents(benchmark: Benchmark) -> dict[str, str]:
     """By query id, the document of the query's first evidence: the `clusters` of `compare`."""
     return {query.id: query.evidence[0].document_id for query in benchmark.queries}
-
-
-# Surrogate pairs: JSON writes them like the single code point they encode.
-_TWO_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
-
-
-def write_benchmark(benchmark: Benchmark, folder: Path | str) -> tuple[Path, Path]:
-    """Write documents and questions as JSON lines, replacing the two files, which are returned.
-
-    Left-out questions are not written. `load_benchmark` compares the files with ``checksums.json``: ``chunkcore
-    questions accept FILE`` accepts an edit.
-
-    Raises:
-        DataError: metadata that JSON cannot hold, a question's metadata key that the format uses, or a surrogate pair
-            in a text; nothing is written.
-        OSError: the folder cannot be written to.
-
-    >>> import tempfile
-    >>> from chunkcore import load_dataset
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     [file.name for file in write_benchmark(load_dataset("lochmere"), folder)]
-    ['documents.jsonl', 'questions.jsonl']
-    """
-    texts = {document.id: document.text for document in benchmark.documents}
-    documents = []
-    for document in benchmark.documents:
-        row: JsonObject = {"id": document.id, "text": document.text}
-        if document.metadata:
-            row["metadata"] = dict(document.metadata)
-        marks = [mark.to_dict() for mark in document.marks if mark.kind != "source"]
-        if marks:
-            row["marks"] = marks
-        documents.append(_line(row, document.text, f"document {document.id!r}"))
-    queries = (*benchmark.queries, *benchmark.without_evidence)
-    questions = [
-        _line(_question(query, texts), query.text, f"query {query.id!r}") for query in queries
-    ]
-    first, second = (Path(folder) / name for name in BENCHMARK_NAMES)
-    write_checked({first: b"".join(documents), second: b"".join(questions)})
-    return first, second
-
-
-def _question(query: Query, texts: Mapping[str, str]) -> JsonObject:
-    taken = [key for key in query.metadata if key in QUESTION_KEYS]
-    if taken:
-        raise DataError(
-            f"query {query.id!r} has the metadata {taken[0]!r}, which its line needs: call it otherwise"
-        )
-    row: JsonObject = {"id": query.id, "question": query.text}
-    if query.evidence:
-        row["evidence"] = [_written(piece, texts[piece.document_id]) for piece in query.evidence]
-    else:
-        row["without_evidence"] = True
-    if query.where is not None:
-        row["where"] = dict(query.where)
-    return {**row, "collection": query.collection, **query.metadata}
-
-
-def _written(evidence: Evidence, text: str) -> JsonObject:
-    span = evidence.span
-    place = {"document_id": evidence.document_id, "start": span.start, "end": span.end}
-    return {**place, "text": span.slice(text)}
-
-
-def _line(row: Mapping[str, Any], text: str, what: str) -> bytes:
-    pair = _TWO_HALVES.search(text)
-    if pair is not None:
-        raise DataError(
-            f"{what} has a split character (two surrogates) at {pair.start()}: join or replace them"
-        )
-    try:
-        # ASCII, because UTF-8 cannot encode unpaired surrogates.
-        return f"{json.dumps(row, allow_nan=False)}\n".encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DataError(
-            f"{what} has metadata that JSON cannot hold ({error}): make them plain values"
-        ) from error
 
 
 QUESTION_NAMES = ("question", "query", "user_input", "prompt")
