@@ -26,7 +26,7 @@ from chunkcore.retrieval.lexicon import (
 )
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.vectors import Rows, TextVectors, search_lengths, top_k
-from chunkcore.spans import Flags, Numbers, Scores
+from chunkcore.spans import Numbers, Scores
 
 _SEPARATES = re.compile(r'[=,"\[\]{}+]')
 
@@ -260,24 +260,17 @@ class _Fused(Index):
     ) -> Hits:
         size = len(self.corpus)
         depth = min(self.method.depth, size) or 1
-        hits, full = self._at(queries, depth)
-        while (full & (hits.counts < min(k, size))).any():
+        hits = self._at(queries, depth)
+        while depth < min(k, size):
             depth = min(2 * depth, size)
-            deeper, full = self._at(queries, depth)
-            hits = hits.then(deeper)
+            hits = hits.then(self._at(queries, depth))
         return hits.best(k)
 
-    def _at(
-        self,
-        queries: Sequence[str],
-        depth: int,
-    ) -> tuple[Hits, Flags]:
-        """The fused rankings, and of each whether a deeper one may have more."""
+    def _at(self, queries: Sequence[str], depth: int) -> Hits:
+        """The fused rankings of this depth."""
         rankings = [index.rank(queries, depth) for index in self.inner]
-        full = np.any([ranking.counts == depth for ranking in rankings], axis=0)
-        full &= depth < len(self.corpus)
         k = self.method.k if self.method.fusion == "ranks" else None
-        return fuse(rankings, depth, k), full
+        return fuse(rankings, depth, k)
 
 
 def fuse(rankings: Sequence[Hits], depth: int, k: int | None = None) -> Hits:
