@@ -112,7 +112,7 @@ class MultiScale:
                 inside = (documents == index.corpus.document_numbers[chunk]) & (extents[:, 0] < end)
                 votes[inside & (extents[:, 1] > start)] += 1 / (60 + rank)
         best = np.argsort(-votes, kind="stable")[:150].tolist()
-        return [self._units.retrieved[unit].with_score(float(votes[unit])) for unit in best]
+        return [replace(self._units.retrieved[unit], score=float(votes[unit])) for unit in best]
 
 
 def within(ranked: Sequence[Retrieved], max_tokens: int) -> list[Retrieved]:

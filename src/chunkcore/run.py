@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
-from functools import cached_property
 from itertools import chain, starmap
 from numbers import Real
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -73,10 +72,6 @@ class Retrieved:
         parts = f"<{len(self.parts)} parts>" if self.parts else "()"
         more = f"parts={parts}, match={self.match!r}, certainty={self.certainty}, id={self.id!r}"
         return f"Retrieved({place}, {more})"
-
-    def with_score(self, score: float) -> Retrieved:
-        """The same piece with another score."""
-        return replace(self, score=score)
 
 
 class RankedList(FrameList[Retrieved]):
@@ -166,20 +161,14 @@ class RankedPieces(LazySequence[int, LazySequence[int, Retrieved]]):
         places = ragged_indices(starts, counts)[1]
         return RankedPieces(self.pieces, counts, self.numbers[places], self.scores[places])
 
-    @cached_property
-    def read(self) -> dict[int, Retrieved]:
-        """The pieces that are answers, by number."""
-        # All at once, in their order: no document is read from its file twice.
-        return {number: self.pieces[number] for number in np.unique(self.numbers).tolist()}
-
     def _row(self, row: int) -> LazySequence[int, Retrieved]:
         start = int(self.starts[row])
         stop = start + int(self.counts[row])
         return LazySequence(self._piece, range(start, stop))
 
     def _piece(self, place: int) -> Retrieved:
-        piece = self.read[int(self.numbers[place])]
-        return piece.with_score(float(self.scores[place]))
+        piece = self.pieces[int(self.numbers[place])]
+        return replace(piece, score=float(self.scores[place]))
 
 
 class Answers(Mapping[str, Sequence[Retrieved]]):

@@ -19,13 +19,13 @@ import threading
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from chunkcore.errors import ModelError, OptionError, echo
 from chunkcore.lazy import needed
@@ -221,7 +221,7 @@ class _Staged(PassageIndex):
             worth.setdefault(int(unit), value)
         score_of = dict(zip(hits.tolist(), scores.tolist(), strict=True))
         pieces = self.corpus.retrieved
-        units = [(unit, pieces[unit].with_score(score_of.get(unit, 0.0))) for unit in worth]
+        units = [(unit, replace(pieces[unit], score=score_of.get(unit, 0.0))) for unit in worth]
         if max_tokens is None:
             return self._joined(units, worth), True
 
@@ -391,50 +391,45 @@ _BATCH = 32
 _FILES = ("*.json", "*.txt", "model.safetensors")
 
 
-class CrossEncoder:
-    """A cross-encoder by its folder or hub name, loaded by sentence-transformers, as a `Reranker`.
+@cache
+def _cross_encoder(source: str) -> Reranker:
+    """A cross-encoder by its folder or hub name, loaded by sentence-transformers.
 
     Longer input than the model reads is truncated, from the longer of query and text first.
 
     Raises `OptionError`: the model is not found, not reachable, or has several outputs. Raises `MissingExtraError`:
     sentence-transformers is not installed.
     """
-
-    def __init__(self, source: str) -> None:
-        self.__name__ = source
-        package = needed(
-            "sentence_transformers",
-            "models",
-            "rerank with a cross-encoder",
-            "sentence-transformers",
+    package = needed(
+        "sentence_transformers", "models", "rerank with a cross-encoder", "sentence-transformers"
+    )
+    folder = source if Path(source).is_dir() else str(fetch(source, _FILES))
+    try:
+        model = package.CrossEncoder(folder)
+    except Exception as error:
+        raise OptionError(
+            f"no reranker {folder!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): "
+            "expected the folder of a cross-encoder, or the name of one on the hub"
+        ) from error
+    if getattr(model, "num_labels", 1) != 1:
+        raise OptionError(
+            f"the reranker {source!r} has {model.num_labels} outputs, and one score is wanted: choose a "
+            "cross-encoder for ranking"
         )
-        folder = source if Path(source).is_dir() else str(fetch(source, _FILES))
-        try:
-            self._model: Any = package.CrossEncoder(folder)
-        except Exception as error:
-            raise OptionError(
-                f"no reranker {folder!r} ({type(error).__name__}: {str(error).strip().partition(chr(10))[0]}): "
-                "expected the folder of a cross-encoder, or the name of one on the hub"
-            ) from error
-        if getattr(self._model, "num_labels", 1) != 1:
-            raise OptionError(
-                f"the reranker {source!r} has {self._model.num_labels} outputs, and one score is wanted: choose a "
-                "cross-encoder for ranking"
-            )
-        self._one_call = threading.Lock()
+    one_call = threading.Lock()
 
-    def __call__(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
-        """The model's output for each pair: float32, shape (len(pairs),)."""
+    def rerank(pairs: Sequence[tuple[str, str]]) -> ArrayLike:
         ready = [(encodable(a), encodable(b)) for a, b in pairs]
-        with self._one_call:
-            answer: NDArray[np.float32] = self._model.predict(
-                ready, batch_size=_BATCH, show_progress_bar=False
-            )
+        with one_call:
+            answer: ArrayLike = model.predict(ready, batch_size=_BATCH, show_progress_bar=False)
         return answer
+
+    rerank.__name__ = source
+    return rerank
 
 
 def get_reranker(spec: str | Reranker) -> Reranker:
-    """The cross-encoder of a name (the same object each time), see `CrossEncoder`; or a function unchanged.
+    """The cross-encoder of a name (the same object each time), see `_cross_encoder`; or a function unchanged.
 
     Raises `OptionError`: neither a name nor a function.
     """
@@ -445,9 +440,6 @@ def get_reranker(spec: str | Reranker) -> Reranker:
             f"a reranker is a folder, a name on the hub such as {DEFAULT_RERANKER}, or a function; got {spec!r}"
         )
     return _cross_encoder(spec)
-
-
-_cross_encoder = cache(CrossEncoder)
 
 
 def rerank_scores(

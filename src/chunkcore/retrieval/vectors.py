@@ -27,7 +27,6 @@ from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder
 from chunkcore.options import check_number
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.spans import Floats, Numbers, Scores
-from chunkcore.text import Chunk, Span
 
 # NumPy 2 takes the products of rows one by one, as fast as memory is read: on one core half the time of `matmul`.
 _dots: Callable[..., Floats] = getattr(np, "vecdot", np.matmul)
@@ -255,7 +254,7 @@ class TextVectors:
         fingerprint: of the model that made vectors that are held already; None: any.
 
     >>> from types import SimpleNamespace
-    >>> from chunkcore.text import Document, Span
+    >>> from chunkcore.text import Chunk, Document, Span
     >>> ones = lambda texts: np.array([[len(text), 1] for text in texts], dtype=np.float32)
     >>> model = SimpleNamespace(name="m", fingerprint="m", max_tokens=None, embed_documents=ones, embed_queries=ones)
     >>> parts = ((Span(0, 3),), (Span(4, 5),))
@@ -276,7 +275,7 @@ class TextVectors:
     ) -> None:
         self._embedder = embedder
         self._corpora = corpora
-        self._progress: Progress = progress or no_progress
+        self._progress = progress or no_progress
         self._fingerprint = fingerprint
         self._held: list[tuple[ChunkedCorpus, RowsKind, Rows]] = []
         self._queries: tuple[dict[str, int], Vectors] = {}, np.zeros((0, 1), np.float32)
@@ -405,7 +404,7 @@ class TextVectors:
     def embed_ahead(
         self,
         texts: Sequence[str],
-        later: int = 0,
+        later: int,
     ) -> None:
         """Embed texts together that are needed one by one later; the embedder keeps them. About `later` more follow."""
         unique, _ = distinct_texts([texts])
@@ -447,9 +446,8 @@ class TextVectors:
             yield vectors
 
     def _embed_late(self, corpora: Sequence[ChunkedCorpus]) -> None:
-        distinct: dict[tuple[str, tuple[Span, ...]], Chunk] = {}
-        for chunk in chain.from_iterable(corpora):
-            distinct.setdefault((chunk.document_id, chunk.spans), chunk)
+        chunks = chain.from_iterable(corpora)
+        distinct = {(chunk.document_id, chunk.spans): chunk for chunk in chunks}
         vectors = self.late_embedder.embed_chunks(
             corpora[0].documents,
             list(distinct.values()),
