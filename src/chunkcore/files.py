@@ -33,12 +33,12 @@ _LONGEST_LINE = 512 * 1024**2  # bytes of one line
 class NoTextError(DataError):
     """A file without text in any encoding: empty, or an image, an archive, a PDF. `reason` follows the file's name."""
 
-    def __init__(self, path: object, reason: str = "is empty, or no text") -> None:
-        super().__init__(f"{path} {reason}")
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(str(path), reason)
         self.path, self.reason = str(path), reason
 
-    def __reduce__(self) -> tuple[type[NoTextError], tuple[str, str]]:
-        return type(self), (self.path, self.reason)
+    def __str__(self) -> str:
+        return " ".join(self.args)
 
 
 class UnreadError(NoTextError):
@@ -269,8 +269,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
 
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """`write_parts` of several files: all are on the disk before the first is moved, so a full disk changes none."""
-    unfinished = {}
-    folders = set()
+    unfinished: dict[Path, Path] = {}
     path = Path()
     try:
         for path, parts in contents.items():
@@ -283,13 +282,11 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
                     file.writelines(parts)
                 continue
             _make_folder(target.parent)
-            folders.add(target.parent)
-            unfinished[target] = target.with_name(
-                f".{target.name[:100]}.{secrets.token_hex(4)}.part"
-            )
-            with unfinished[target].open("xb") as file:
+            written = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
+            unfinished[target] = written
+            with written.open("xb") as file:
                 with suppress(OSError):  # a file that only its owner may read stays so
-                    unfinished[target].chmod(stat.S_IMODE(target.stat().st_mode))
+                    written.chmod(stat.S_IMODE(target.stat().st_mode))
                 file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
@@ -298,11 +295,11 @@ def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     except BaseException as error:
         for written in unfinished.values():
             with suppress(OSError):
-                written.unlink(missing_ok=True)
+                written.unlink()
         if isinstance(error, OSError):
             raise NotWrittenError.of(path, error) from error
         raise
-    for folder in folders:
+    for folder in {target.parent for target in unfinished}:
         sync_folder(folder)
 
 

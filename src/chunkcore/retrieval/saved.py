@@ -20,7 +20,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache, partial
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,21 +49,7 @@ _POSTINGS = {"keys": "S", "begins": "i", "texts": "i", "counts": "iu", "lengths"
 _LONGEST_SPEC = 1000
 _DATA = re.compile("data-[0-9a-f]{16}")
 _KEYS = re.compile(r"words-(\w+)-keys\.npy")
-# What saves write beside the manifest.
-_LEFT = re.compile(rf"{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}")
-# What parts raise that do not fit together, and what NumPy does for the damaged head of an array.
-_UNFIT = (
-    AttributeError,
-    KeyError,
-    IndexError,
-    ValueError,
-    TypeError,
-    OverflowError,
-    SyntaxError,
-    TokenError,
-    RecursionError,
-    MemoryError,
-)
+_OURS = re.compile(rf"{MANIFEST}|{_DATA.pattern}|\.{MANIFEST}\..*\.part|{_LOCK}")
 _AGAIN = "make it again: chunkcore index DOCS -o FOLDER, or index.save(folder)"
 
 
@@ -118,7 +103,7 @@ class Enough:
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Enough:
-        """What a manifest has. Raises what `_UNFIT` has: it is damaged."""
+        """What a manifest has."""
         facts, presences = values["index"], tuple(values["presences"])
         index = IndexFacts(**{**facts, "documents": tuple(facts["documents"])})
         thresholds = {name: float(values[name]) for name in ("level", "least")}
@@ -141,7 +126,7 @@ def write_index(
     base: SavedPlace | None,
 ) -> SavedPlace:
     """Write an index into a folder, see `Index.save`; `base` is the place of the index that this one updates."""
-    if root.exists() and not (root.is_dir() and all(map(_is_ours, root.iterdir()))):
+    if root.exists() and not (root.is_dir() and all(map(is_ours, root.iterdir()))):
         raise DataError(f"{root} is no saved index and not empty: name a new folder for the index")
     data = f"data-{secrets.token_hex(8)}"
     check_no_link(root / MANIFEST, root / _LOCK)
@@ -162,7 +147,7 @@ def write_index(
 
 def _clear(root: Path, data: str) -> None:
     """Delete what earlier saves left."""
-    for other in filter(_is_ours, list(root.iterdir())):
+    for other in filter(is_ours, list(root.iterdir())):
         if other.is_dir() and other.name != data:
             shutil.rmtree(other, ignore_errors=True)
         elif other.suffix == ".part":
@@ -188,13 +173,9 @@ def _names(root: Path, data: str) -> bool:
         return False
 
 
-def is_left(name: str) -> bool:
-    """Whether saves write such a file beside the manifest: folders of data, unfinished manifests, the lock."""
-    return _LEFT.fullmatch(name) is not None
-
-
-def _is_ours(path: Path) -> bool:
-    return path.name == MANIFEST or is_left(path.name)
+def is_ours(path: Path) -> bool:
+    """Whether saves write such a file: manifests, folders of data, the lock."""
+    return _OURS.fullmatch(path.name) is not None
 
 
 def read_manifest(folder: Path | str) -> dict[str, Any]:
@@ -225,9 +206,9 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
     return manifest
 
 
-def manifest_stamp(folder: Path | str) -> list[int]:
+def manifest_stamp(folder: Path) -> list[int]:
     """What changes whenever an index is saved into the folder; [] if there is none."""
-    return stamp_of(Path(folder) / MANIFEST)
+    return stamp_of(folder / MANIFEST)
 
 
 def stamp_of(file: Path) -> list[int]:
@@ -381,7 +362,9 @@ def read_index(folder: Path, embedder: Embedder | str | None = None) -> tuple[Co
             if again["data"] == manifest["data"]:
                 raise _damaged(Path(str(error.filename))) from error
             manifest = again
-        except _UNFIT as error:
+        except OSError:
+            raise
+        except Exception as error:  # whatever is raised by parts that do not fit together
             raise _damaged(folder) from error
 
 

@@ -23,7 +23,7 @@ from chunkcore.reading.opening import folder_documents, load_documents, walk_fol
 from chunkcore.reading.visible import from_source, html_setting, in_source, lines_of
 from chunkcore.retrieval import Index, WindowIndex, chunk_corpus, get_retriever, load_index
 from chunkcore.retrieval.base import MAX_TOKENS, MaxTokens, check_limits
-from chunkcore.retrieval.saved import MANIFEST, is_left, manifest_stamp, read_manifest, stamp_of
+from chunkcore.retrieval.saved import MANIFEST, is_ours, manifest_stamp, read_manifest, stamp_of
 from chunkcore.run import Retrieved
 from chunkcore.spans import pairs_of
 from chunkcore.text import Document, Span, pages_of_all
@@ -156,7 +156,7 @@ def is_index(folder: Path) -> bool:
     """Whether a folder is a saved index, whole or damaged."""
     if not (folder / MANIFEST).is_file() or (folder / _LINES).is_file():
         return False
-    return any(is_left(path.name) for path in folder.iterdir())
+    return sum(map(is_ours, folder.iterdir())) > 1
 
 
 def open_index(
