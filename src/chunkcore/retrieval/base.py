@@ -287,9 +287,8 @@ class Index(ABC):
         """At least `k` chunks per query, and more until they hold `max_tokens` tokens, by `sizes`, or none are left."""
         if max_tokens is None:
             return self.rank(queries, k or max(len(self.corpus), 1))
-        largest = np.cumsum(np.sort(sizes)[::-1])
-        least = int(np.searchsorted(largest, max_tokens)) + 1  # fewer never hold the tokens
-        k = max(k or FIRST_DEPTH, least)
+        usual = max_tokens * len(sizes) // (int(sizes.sum()) + 1)  # chunks of these tokens
+        k = max(k or FIRST_DEPTH, usual)
         while True:
             hits = self.rank(queries, k)
             tokens = np.where(hits.indices >= 0, sizes[hits.indices], 0).sum(axis=1)

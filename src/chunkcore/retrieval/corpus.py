@@ -296,11 +296,11 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             return self.texts, np.arange(len(self), dtype=np.int64)
         texts: list[str] = []
         counts = []
-        for chunk, number in zip(self, self.document_numbers.tolist(), strict=True):
-            parts = segment_texts(chunk, self.documents[number].text)
+        for chunk in self:
+            parts = segment_texts(chunk, self.sources[chunk.document_id].text)
             texts += parts
             counts.append(len(parts))
-        return texts, np.repeat(np.arange(len(counts), dtype=np.int64), counts)
+        return texts, np.repeat(np.arange(len(self), dtype=np.int64), counts)
 
 
 def _is_in(spans: Sequence[Span], part: Span) -> bool:

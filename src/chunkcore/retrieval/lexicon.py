@@ -230,9 +230,8 @@ def word_keys(
     ['東京', '京都', 'tower', '東', '京', '都']
     """
     letters = check_words(form)
-    keys, characters = _words(text)
-    if letters:
-        keys = [_cut(word, letters) for word in keys]
+    text_words, characters = _words(text)
+    keys = [_cut(word, letters) for word in text_words]
     if singles:
         keys = [*keys, *filter(_MEANINGFUL.match, characters)]
     return keys
@@ -249,7 +248,7 @@ def check_words(form: str) -> int:
 
 @lru_cache(maxsize=2**16)
 def _cut(word: str, letters: int) -> str:
-    if any(map(str.isdigit, word[:letters])):
+    if not letters or any(map(str.isdigit, word[:letters])):
         return word
     if "\u0600" <= word[0] <= "\u06ff":
         word = _ARABIC.sub("", word)
@@ -298,10 +297,8 @@ class Postings:
             sizes_of_texts.append(len(text_words) + len(singles))
             occurrences.extend(map(numbers.__getitem__, chain(text_words, singles)))
         letters = check_words(form)
-        keys, which = np.unique(
-            text_keys(_cut(word, letters) if letters else word for word in numbers),
-            return_inverse=True,
-        )
+        keys_of_words = text_keys(_cut(word, letters) for word in numbers)
+        keys, which = np.unique(keys_of_words, return_inverse=True)
         # One large array is changed in place: there are millions of occurrences.
         places = which.take(np.frombuffer(occurrences, np.int32))
         places *= len(lengths)
@@ -385,11 +382,8 @@ def length_norms(
     b: float,
 ) -> Scores:
     """What BM25 adds to a word's frequency below the fraction; above 0, so that a word that is not there scores 0."""
-    mean = float(lengths.mean()) if len(lengths) else 0.0
-    norms: Scores = np.maximum(
-        k1 * (1 - b + b / (mean or 1.0) * lengths),
-        1e-30,
-    )
+    mean = float(lengths.sum()) / max(len(lengths), 1)
+    norms: Scores = np.maximum(k1 * (1 - b + b / (mean or 1.0) * lengths), 1e-30)
     return norms
 
 

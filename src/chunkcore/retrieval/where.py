@@ -45,29 +45,28 @@ def allowed_documents(
             truth("a filter", where(own_copy(document.metadata)), document.id)
             for document in documents
         ]
-        return np.array(answers, bool)
-    if isinstance(where, Mapping):
+    elif isinstance(where, Mapping):
         _check_operators(where)
         check_values(where)
-        allowed = np.ones(len(documents), bool)
-        for key, value in where.items():
-            required = comparable(value)
-            equal = []
-            for document in documents:
-                data = document.metadata
-                equal.append(key in data and comparable(data[key]) == required)
-            allowed &= np.array(equal, bool)  # of no documents, too
-        return allowed
-    is_one = isinstance(where, str) or not isinstance(where, Iterable)
-    names: list[Any] = [where] if is_one else list(where)
-    if not all(isinstance(name, str) for name in names):
-        raise OptionError(
-            "where is document ids, a mapping of metadata that must be equal, or a function of a document's metadata; "
-            f"got {echo(where)}"
-        )
-    ids = {unicodedata.normalize("NFC", name) for name in names}
-    is_named = [unicodedata.normalize("NFC", document.id) in ids for document in documents]
-    return np.array(is_named, bool)
+        required = {key: comparable(value) for key, value in where.items()}
+        answers = []
+        for document in documents:
+            data = document.metadata
+            equal = [
+                key in data and comparable(data[key]) == value for key, value in required.items()
+            ]
+            answers.append(all(equal))
+    else:
+        is_one = isinstance(where, str) or not isinstance(where, Iterable)
+        names: list[Any] = [where] if is_one else list(where)
+        if not all(isinstance(name, str) for name in names):
+            raise OptionError(
+                "where is document ids, a mapping of metadata that must be equal, or a function of a document's "
+                f"metadata; got {echo(where)}"
+            )
+        ids = {unicodedata.normalize("NFC", name) for name in names}
+        answers = [unicodedata.normalize("NFC", document.id) in ids for document in documents]
+    return np.array(answers, bool)
 
 
 def check_predicate(
@@ -121,7 +120,7 @@ def _check_operators(where: Mapping[str, Any]) -> None:
     for value in where.values():
         if isinstance(value, Mapping):
             names += value
-    has_operator = any(isinstance(name, str) and name.startswith("$") for name in names)
+    has_operator = any(str(name).startswith("$") for name in names)
     if has_operator or set(where) in _HAYSTACK:
         raise OptionError(
             f"where knows no operators, got {echo(dict(where))}: name values, or give a function"
@@ -147,7 +146,7 @@ def _can_be_equal(value: Any) -> bool:
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, Mapping):
-        return all(map(_can_be_equal, value.values()))
+        value = list(value.values())
     if isinstance(value, list | tuple | set | frozenset):
         return all(map(_can_be_equal, value))
     if isinstance(value, int):
