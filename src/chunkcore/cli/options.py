@@ -163,11 +163,11 @@ class Documents:
     @property
     def folder(self) -> Path | None:
         """The documents, by either spelling. Raises `OptionError`: by both."""
-        if self.docs is not None and self.docs_option is not None:
+        if self.docs and self.docs_option:
             raise OptionError(
                 f"the documents are named twice, {self.docs} and --docs {self.docs_option}: name them once"
             )
-        return self.docs if self.docs_option is None else self.docs_option
+        return self.docs or self.docs_option
 
     @property
     def place(self) -> Path:

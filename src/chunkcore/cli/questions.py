@@ -257,8 +257,8 @@ def check(
         file = questions or source.place / "questions.jsonl"
         check_questions_file(file)
         fixes = fix_questions(source.read(), file)
-        running.say(*map(str, fixes), err=True)
-        running.say(f"{counted(len(fixes), 'excerpt')} placed in {file}", err=True)
+        placed = f"{counted(len(fixes), 'excerpt')} placed in {file}"
+        running.say(*map(str, fixes), placed, err=True)
     findings = validate_benchmark(
         source.place,
         questions,

@@ -198,7 +198,7 @@ def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
     for number, path in enumerate(paths):
         if path in paths[:number]:
             raise OptionError(f"--run {path} is given twice: give each run once")
-    names = [path.name.removesuffix(path.suffix) for path in paths]
+    names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         names = [path.as_posix() for path in paths]
     aligner = Aligner(benchmark.documents)

@@ -28,7 +28,6 @@ from chunkcore.evaluation.resampling import mean_std
 from chunkcore.evaluation.results import Cost, Report, System
 from chunkcore.models.loading import DEFAULT_MODEL
 from chunkcore.options import format_spec, split_spec
-from chunkcore.report.tables import model_tokens
 from chunkcore.retrieval import get_retriever
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
@@ -383,7 +382,11 @@ def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:
     if any(price > 0 for price in prices.values()):
         return noun, "{0:.3g} for a million tokens, others up to {1:.3g}", prices
     shown = "models read {0:.1f} times the documents' tokens, others up to {1:.1f} times"
-    return noun, shown, {name: model_tokens(cost) for name, cost in costs.items()}
+    ratios = {}
+    for name, cost in costs.items():
+        llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens
+        ratios[name] = cost.tokens_ratio + llm_tokens / (cost.source_tokens or math.nan)
+    return noun, shown, ratios
 
 
 def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:

@@ -218,7 +218,7 @@ def _terminal_table(table: Table, width: int) -> RichTable:
         else:
             shown.add_column(column.short, overflow="fold", max_width=_NAME, min_width=least)
             least = 0
-    for row in zip(*[column.cells for column in columns], strict=True):
+    for row in Table(table.title, columns).rows:
         shown.add_row(*map(_text, row))
     return shown
 

@@ -18,7 +18,7 @@ from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.comparison import Difference, listed, rounded
 from chunkcore.evaluation.measures import Depth, Measure, Unit, budget_of, describe_depth
 from chunkcore.evaluation.resampling import SHARES, tokens_for
-from chunkcore.evaluation.results import Cost, Report
+from chunkcore.evaluation.results import Report
 from chunkcore.run import MatchKind
 from chunkcore.study.comparing import FEW, ReportPage
 from chunkcore.study.tuning import Tuning
@@ -274,12 +274,6 @@ def problem_table(page: ReportPage) -> Table | None:
     names = texts("Question", [problem.query_id for problem in problems])
     reasons = texts("Why", [problem.reason for problem in problems])
     return Table("Questions left out", (names, reasons))
-
-
-def model_tokens(cost: Cost) -> float:
-    """Tokens that embedders and language models read and wrote, per token of the source."""
-    llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens
-    return cost.tokens_ratio + llm_tokens / (cost.source_tokens or math.nan)
 
 
 # ---- a search

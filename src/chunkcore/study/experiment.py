@@ -20,12 +20,11 @@ from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.llm import llms_of
 from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
-from chunkcore.errors import DataError, ModelError, OptionError, echo
+from chunkcore.errors import DataError, ModelError, OptionError
 from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.measures import Measure, Measures, retrieval_measures
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import (
-    STAGES,
     ChunkStatistics,
     Cost,
     Report,
@@ -50,6 +49,7 @@ from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.study.behind import (
+    BEHIND,
     HITS,
     Ask,
     Limit,
@@ -78,7 +78,6 @@ def run_retriever(
     k: int | None = 10,
     max_tokens: int | None = None,
     *,
-    sizes: Numbers | None = None,
     counter: TokenCounter | str | None = None,
     name: str = "",
 ) -> Run:
@@ -93,7 +92,6 @@ def run_retriever(
         retriever: an `Index`, or any object with ``retrieve(query, k)``.
         k: pieces per query; None for no limit.
         max_tokens: tokens per query; None for no limit.
-        sizes: the tokens of each chunk of an index; by default its chunker's counts.
         counter: of `max_tokens`, for an index that makes passages; by default its own.
         name: the run's; by default the retriever's class.
 
@@ -126,9 +124,7 @@ def run_retriever(
     name = name or kind
     if isinstance(retriever, Index):
         counts = None if counter is None else get_counter(counter)
-        return _index_run(
-            retriever, questions, name, sizes, k=k, max_tokens=max_tokens, counter=counts
-        )
+        return _index_run(retriever, questions, k, max_tokens, name=name, counter=counts)
     limits = [k] if max_tokens is None else [k, max_tokens]
 
     def ask(query: Query) -> Sequence[Retrieved]:
@@ -146,21 +142,29 @@ def run_retriever(
 
 
 def _index_run(
-    index: Index, questions: Sequence[Query], name: str, sizes: Numbers | None, **limits: Any
+    index: Index,
+    questions: Sequence[Query],
+    k: int | None,
+    max_tokens: int | None,
+    *,
+    name: str,
+    counter: TokenCounter | None,
+    sizes: Numbers | None = None,
 ) -> Run:
     """All questions at once, or one after another if that fails or one has a filter; `sizes` are of all chunks."""
-    pool = index.corpus.retrieved
+    pool, limits = index.corpus.retrieved, (k, max_tokens)
 
     def ask(query: Query) -> Sequence[Retrieved]:
         part, tokens = index, sizes
         if query.where is not None:
             part = index.within(query.where)
             tokens = None if sizes is None else sizes[part.corpus.places]
-        return part.answers([query.text], sizes=tokens, **limits)[0]
+        return part.answers([query.text], *limits, sizes=tokens, counter=counter)[0]
 
     if all(query.where is None for query in questions):
         with suppress(Exception):  # one question may have failed: which one?
-            answers = index.answers([query.text for query in questions], sizes=sizes, **limits)
+            texts = [query.text for query in questions]
+            answers = index.answers(texts, *limits, sizes=sizes, counter=counter)
             return Run(name, Answers.of([query.id for query in questions], answers), pool)
     return replace(ask_each(questions, ask, name), pool=pool)
 
@@ -172,7 +176,6 @@ def run_experiment(
     embedder: Embedder | str | Sequence[Embedder | str] = DEFAULT_MODEL,
     *,
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
-    behind: str = "",
     measures: Measures = None,
     curved: bool = False,
     race: Race | None = None,
@@ -193,8 +196,6 @@ def run_experiment(
             ends in " · " and the model's; combinations that embed nothing run once, without it.
         retrievers: for `get_retriever`, such as "dense", "bm25" or "hybrid+rerank". With several, a report's name ends
             in " · " and the retriever's.
-        behind: what stands behind each retriever: "" for nothing, "hits" for passages of the hits' own text, "whole"
-            for passages of the hits' documents. Retrievers that make passages have nothing behind them.
         measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
         curved: whether systems that were asked everything are asked for other budgets, too, for `Report.curve`;
             seconds are without that.
@@ -208,7 +209,9 @@ def run_experiment(
         MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
-    methods = _methods(retrievers, behind)
+    if isinstance(retrievers, str):
+        retrievers = [retrievers]
+    methods = _by_name(map(get_retriever, retrievers), "retriever", attrgetter("name"))
     meters = _meters(embedder)
     for meter, method in product(meters.values(), methods.values()):
         method.check(meter)
@@ -225,7 +228,7 @@ def run_experiment(
         bench = _Bench(scorer, scored, meter, methods, plain, progress, race, curved)
         benches[model] = bench
         benches.setdefault("", bench)  # of systems without a model, which are cut and asked once
-        systems = bench.systems(model, behind)
+        systems = bench.systems(model)
         if reports:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
@@ -235,7 +238,7 @@ def run_experiment(
             progress("search", place, len(systems))
     chosen = choose(reports)
     if chosen is not None:
-        system = replace(chosen.system, behind="hits")
+        system = replace(chosen.system, behind=BEHIND)
         name = system_name(chosen.name, system.stage)
         reports.append(benches[system.embedder].report(system, name))
         done(reports[-1])
@@ -248,23 +251,6 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
         embedder = [embedder]
     models = _by_name(embedder, "embedder", lambda model: str(getattr(model, "name", model)))
     return {name: Meter(cached_embedder(model)) for name, model in models.items()}
-
-
-def _methods(
-    retrievers: Sequence[str | RetrievalMethod], behind: str
-) -> dict[str, RetrievalMethod]:
-    """The methods by name. Raises `OptionError`: that cannot stand behind them."""
-    if isinstance(retrievers, str):
-        retrievers = [retrievers]
-    methods = _by_name(map(get_retriever, retrievers), "retriever", attrgetter("name"))
-    if behind not in STAGES:
-        expected = ", ".join(map(repr, STAGES))
-        raise OptionError(f"behind is one of {expected}; got {echo(behind)}")
-    if behind and all(method.makes_passages for method in methods.values()):
-        raise OptionError(
-            "nothing stands behind retrievers that make passages: leave out behind, or give another retriever"
-        )
-    return methods
 
 
 def _by_name(
@@ -316,13 +302,11 @@ class _Bench:
         self._vectors = MeteredVectors(self.meter, self._corpora, self.progress)
         self._behind = PassagesBehind(self.scorer)
 
-    def systems(self, model: str, behind: str) -> list[System]:
+    def systems(self, model: str) -> list[System]:
         systems = []
         for method, chunker in product(self.methods.values(), self.chunkers):
-            if not (behind and method.makes_passages):
-                embeds = method.embeds or chunker in self.embedding
-                embedder = model if embeds else ""
-                systems.append(System(chunker, method.name, embedder, behind))
+            embeds = method.embeds or chunker in self.embedding
+            systems.append(System(chunker, method.name, model if embeds else ""))
         return systems
 
     def cut(self, systems: Sequence[System]) -> None:
@@ -398,7 +382,7 @@ class _Bench:
         """How a system is asked: a run for each limit."""
         if system.behind:
             hits = run_retriever(index, self.queries, HITS)
-            return lambda limits, _: self._behind.runs(hits, limits, system.behind, name)
+            return lambda limits, _: self._behind.runs(hits, limits, name)
         at_once = len(self.queries) or 1
         if isinstance(index, PassageIndex):
             at_once = index.questions_kept or at_once
@@ -408,7 +392,7 @@ class _Bench:
             if any(max_tokens for _, max_tokens in limits):
                 sizes = self.scorer.token_counts(index.corpus.retrieved)
             counter = self.scorer.counter
-            run = partial(run_retriever, index, sizes=sizes, counter=counter, name=name)
+            run = partial(_index_run, index, name=name, counter=counter, sizes=sizes)
             runs: Runs = {}
             for some in blocks(queries, at_once):
                 runs = _joined(runs, {limit: run(some, *limit) for limit in limits})
