@@ -84,12 +84,12 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 def number(help_text: str, least: int = 0, *names: str) -> Any:
     """An option for a whole number of at least `least`."""
-    return typer.Option(*names, min=least, metavar="N", help=help_text)
+    return value("N", help_text, *names, min=least)
 
 
-def value(metavar: str, help_text: str, *names: str) -> Any:
-    """An option for a text, a path or an unbounded number."""
-    return typer.Option(*names, metavar=metavar, help=help_text)
+def value(metavar: str | None, help_text: str, *names: str, **more: Any) -> Any:
+    """An option for a text, a path or an unbounded number; `more` as of `typer.Option`."""
+    return typer.Option(*names, metavar=metavar, help=help_text, **more)
 
 
 def flag(help_text: str, *names: str) -> Any:
@@ -116,16 +116,16 @@ retriever = functools.partial(
     autocompletion=_names("chunkcore.retrieval", "retrievers"),
 )
 _DATA = "Documents and questions"
-_data = functools.partial(typer.Option, rich_help_panel=_DATA)
-_scores = functools.partial(typer.Option, rich_help_panel="Scores")
-_statistics = functools.partial(typer.Option, rich_help_panel="Statistics")
-_models = functools.partial(typer.Option, rich_help_panel="Models")
+_data = functools.partial(value, rich_help_panel=_DATA)
+_scores = functools.partial(value, rich_help_panel="Scores")
+_statistics = functools.partial(value, rich_help_panel="Statistics")
+_models = functools.partial(value, rich_help_panel="Models")
 
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
 FollowLinks = Annotated[bool, flag("Read links out of a folder.", "--follow-links")]
 By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
 Questions = Annotated[
-    Path | None, _data("--questions", metavar="FILE", help="A questions.jsonl, a CSV or a TSV.")
+    Path | None, _data("FILE", "A questions.jsonl, a CSV or a TSV.", "--questions")
 ]
 ChunkerSpecs = Annotated[
     list[str] | None, chunker(help="name:option=value,...; repeatable (list chunkers).")
@@ -135,9 +135,7 @@ EmbedderName = Annotated[str, value("NAME", "A sentence-transformers model.", "-
 Llm = Annotated[str, value("NAME", "A model: openai:MODEL@URL.", "--llm")]
 Counter = Annotated[str, value("NAME", "The tokenizer of sizes.")]
 Seed = Annotated[int, number("For random choices.")]
-Resamples = Annotated[
-    int, _statistics(min=100, max=1_000_000, metavar="N", help="Resamples of the bootstrap.")
-]
+Resamples = Annotated[int, _statistics("N", "Resamples of the bootstrap.", min=100, max=1_000_000)]
 Output = Annotated[Path, value("FOLDER", "Where results are written.", "--output", "-o")]
 # Where results are written by default: a search does not replace the report of a comparison.
 REPORT, TUNING = Path("chunkcore-report"), Path("chunkcore-tuning")
@@ -153,10 +151,8 @@ class Documents:
             metavar="[DOCS]", help="A folder, a file, or a documents.jsonl.", rich_help_panel=_DATA
         ),
     ] = None
-    docs_option: Annotated[
-        Path | None, _data("--docs", metavar="DOCS", help="The same as DOCS.")
-    ] = None
-    follow_links: Annotated[bool, _data("--follow-links", help="Read links out of a folder.")] = (
+    docs_option: Annotated[Path | None, _data("DOCS", "The same as DOCS.", "--docs")] = None
+    follow_links: Annotated[bool, _data(None, "Read links out of a folder.", "--follow-links")] = (
         False
     )
 
@@ -241,51 +237,39 @@ class Scoring:
     k: Annotated[
         list[str] | None,
         _scores(
-            "--k",
-            "-k",
-            metavar="DEPTH",
-            help="1000tok, 5 or min; repeatable. Default: 1000tok, 5, 10, min.",
+            "DEPTH", "1000tok, 5 or min; repeatable. Default: 1000tok, 5, 10, min.", "--k", "-k"
         ),
     ] = None
     measure: Annotated[
         str,
-        _scores(
-            metavar="NAME",
-            help="Measure that decides (list measures). Default: Recall at the first k.",
-        ),
+        _scores("NAME", "Measure that decides (list measures). Default: Recall at the first k."),
     ] = ""
     require: Annotated[
         list[str] | None,
-        _scores(
-            metavar="TEXT",
-            help="Fail if the whole interval is below this: HitRate@5>=0.70; repeatable.",
-        ),
+        _scores("TEXT", "Fail if the whole interval is below this: HitRate@5>=0.70; repeatable."),
     ] = None
     baseline: Annotated[
         str,
         _scores(
-            metavar="NAME|FILE",
-            help="The system that you run today; or an earlier report.json: fail on a significant drop.",
+            "NAME|FILE",
+            "The system that you run today; or an earlier report.json: fail on a significant drop.",
         ),
     ] = ""
-    counter: Annotated[str, _scores(metavar="NAME", help="Tokenizer that counts.")] = "cl100k_base"
+    counter: Annotated[str, _scores("NAME", "Tokenizer that counts.")] = "cl100k_base"
 
 
 @dataclass(frozen=True)
 class Statistics:
     """How reports are compared."""
 
-    margin: Annotated[
-        float, _statistics(min=0, metavar="POINTS", help="Differences to ignore.")
-    ] = 2.0
+    margin: Annotated[float, _statistics("POINTS", "Differences to ignore.", min=0)] = 2.0
     by: Annotated[
         By,
         _statistics(
-            metavar="UNIT",
-            help="Resample questions or documents; auto: documents if questions share them.",
+            "UNIT", "Resample questions or documents; auto: documents if questions share them."
         ),
     ] = "auto"
-    seed: Annotated[int, _statistics(min=0, metavar="N", help="Seed of all random choices.")] = 0
+    seed: Annotated[int, _statistics("N", "Seed of all random choices.", min=0)] = 0
     resamples: Resamples = 10_000
 
 
@@ -319,21 +303,19 @@ def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> Stu
 class Models:
     """What models cost, and what is kept of them."""
 
-    dry_run: Annotated[bool, _models("--dry-run", help="Print calls and cost; send nothing.")] = (
+    dry_run: Annotated[bool, _models(None, "Print calls and cost; send nothing.", "--dry-run")] = (
         False
     )
-    no_cache: Annotated[bool, _models("--no-cache", help="Do not cache vectors and answers.")] = (
+    no_cache: Annotated[bool, _models(None, "Do not cache vectors and answers.", "--no-cache")] = (
         False
     )
-    cache: Annotated[Path | None, _models(metavar="FILE", help="Cache of vectors and answers.")] = (
+    cache: Annotated[Path | None, _models("FILE", "Cache of vectors and answers.")] = None
+    input_price: Annotated[float | None, _models("PRICE", "Price of a million input tokens.")] = (
         None
     )
-    input_price: Annotated[
-        float | None, _models(metavar="PRICE", help="Price of a million input tokens.")
-    ] = None
-    output_price: Annotated[
-        float | None, _models(metavar="PRICE", help="Price of a million output tokens.")
-    ] = None
+    output_price: Annotated[float | None, _models("PRICE", "Price of a million output tokens.")] = (
+        None
+    )
 
     def language_models(self) -> running.LanguageModels:
         """The language models of a command, by these prices."""

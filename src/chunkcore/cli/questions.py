@@ -171,7 +171,7 @@ def label(
         Path, options.value("FILE", "The questions with evidence.", "--output", "-o")
     ] = Path("questions.jsonl"),
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="N", help="Of this machine; 0: a free one.")
+        int, options.value("N", "Of this machine; 0: a free one.", min=0, max=65535)
     ] = 0,
     browser: Annotated[bool, options.flag("Open the page.", "--browser/--no-browser")] = True,
 ) -> None:

@@ -22,14 +22,13 @@ if TYPE_CHECKING:
         run_experiment as run_experiment,
         run_retriever as run_retriever,
     )
-    from chunkcore.study.comparing import ReportPage as ReportPage
     from chunkcore.study.tuning import TuneOptions as TuneOptions, Tuning as Tuning, tune as tune
 
 on_first_use(
     __name__,
     {
         "chunkcore.evaluation.results": "System",
-        "chunkcore.study.comparing": "StudySettings compare_systems ReportPage",
+        "chunkcore.study.comparing": "StudySettings compare_systems",
         "chunkcore.study.enough": "calibrate",
         "chunkcore.study.experiment": "run_experiment run_retriever",
         "chunkcore.study.tuning": "TuneOptions Tuning tune",

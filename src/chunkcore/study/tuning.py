@@ -323,12 +323,10 @@ def _label(spec: str) -> str:
 
 def _expanded(specs: str | Sequence[str], label: Callable[[str], str], noun: str) -> dict[str, str]:
     """The specs of grids by their labels, once each."""
-    distinct: dict[str, str] = {}
     if isinstance(specs, str):
         specs = [specs]
-    for grid in specs:
-        for spec in expand_grid(grid.strip()):
-            distinct.setdefault(label(spec), spec)
+    expanded = [spec for grid in specs for spec in expand_grid(grid.strip())]
+    distinct = {label(spec): spec for spec in expanded}
     if not distinct:
         raise OptionError(f"there is no {noun} to try: expected at least one")
     return distinct
@@ -397,7 +395,7 @@ def conclude(
     held_out = replace(base, name=CHOICE, scores={measure: held}, run=None, chunks=None, cost=None)
     ranked = [reports[place] for place in np.argsort(-_means(scores), kind="stable")]
     for rank, report in enumerate(ranked):
-        if rank >= _SHOWN and report.name != default:
+        if rank >= _SHOWN and report is not base:
             ranked[rank] = replace(report, run=None)
     by: By = "document" if clusters else "question"
     return Tuning(
