@@ -90,8 +90,8 @@ def compare(
     """
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import write_runs
-    from chunkcore.models.loading import DEFAULT_MODEL, quickest
-    from chunkcore.study.comparing import build_chunkers, compare_systems, default_chunkers, embeds
+    from chunkcore.models.loading import quickest
+    from chunkcore.study.comparing import build_chunkers, compare_systems, default_chunkers
 
     models = costs.language_models()
     settings = options.study_settings(
@@ -107,8 +107,7 @@ def compare(
     if save_runs is not None:
         options.check_folder(save_runs)
     benchmark = data.benchmark(output)
-    names = systems.embedder or [quickest() if embeds(chunkers, retrievers) else DEFAULT_MODEL]
-    embedders = list(map(costs.embedder, names))
+    embedders = list(map(costs.embedder, systems.embedder or [quickest()]))
     running.say(*_embedding_notes(systems, embedders, chunkers, retrievers, benchmark), err=True)
     if costs.dry_run:
         running.say(*models.estimates(build_chunkers(chunkers), benchmark.documents))

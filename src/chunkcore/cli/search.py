@@ -401,8 +401,9 @@ def calibrate(
     opened = opening.open()
     benchmark = load_benchmark(opened.index.corpus.documents, questions)
     needs = measure_needs(opened.index, benchmark)
-    count = counted(len(needs.levels), "question")
-    running.say(f"{count}: tokens in the mean, and questions with all evidence")
+    running.say(
+        f"{counted(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
+    )
     for point in needs.curve():
         interval = f"(95 % interval {point.low:.0%} to {point.high:.0%})"
         typer.echo(f"{point.tokens:8,.0f}  {point.share:4.0%}  {interval}")
@@ -417,8 +418,9 @@ def calibrate(
     )
     if len(needs.unanswered):
         share, low, high = needs.passing(enough.least)
-        still = f"{share:.0%} ({low:.0%} to {high:.0%}) are still called related"
-        running.say(f"asked without their documents, {still}")
+        running.say(
+            f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%}) are still called related"
+        )
     for question, document in needs.repeated.items():
         running.say(f"left out there: {document} answers {question} as well")
     if opened.folder is None:

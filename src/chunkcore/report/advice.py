@@ -224,9 +224,9 @@ class _Choice:
     """The system to use, of those that a comparison leaves, and what to say of the others."""
 
     def __init__(self, page: ReportPage) -> None:
-        self.comparison = page.comparison
-        self.measure = self.comparison.measure
-        standing = self.comparison.standing
+        comparison = self.comparison = page.comparison
+        self.measure = comparison.measure
+        standing = comparison.standing
         first = standing[0].values(self.measure)
         self.questions = int(np.count_nonzero(~np.isnan(first)))
         complete = [report for report in standing if report.asked is None] or standing
@@ -240,7 +240,7 @@ class _Choice:
         self.use = self.chosen.name
         self._cost = costs[self.use]
         others = [report.name for report in complete if report is not self.chosen]
-        self._gaps = {name: self.comparison.between(self.use, name) for name in others}
+        self._gaps = {name: comparison.between(self.use, name) for name in others}
         self._tied = [name for name in others if not self._gaps[name].likely]
 
     def _within_margin(self, reports: Sequence[Report]) -> list[Report]:

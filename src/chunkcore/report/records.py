@@ -52,7 +52,7 @@ def question_csv(page: ReportPage) -> str:
     texts = {query.id: query.text for query in queries}
     measures = list(dict.fromkeys(measure for report in page.reports for measure in report.scores))
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
+    writer = csv.writer(buffer)
     header = ["system", "question_id", "collection", "question", *map(str, measures)]
     header += [f"tokens@{k}" for k in page.ks]
     writer.writerow(map(csv_cell, header))

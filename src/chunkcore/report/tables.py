@@ -279,8 +279,12 @@ def problem_table(page: ReportPage) -> Table | None:
 # ---- a search
 
 
-def configuration_table(tuning: Tuning) -> Table:
-    """One row a configuration: its mean over all questions, which is too high for the best."""
+def tuning_tables(tuning: Tuning | None) -> list[Table]:
+    """Every configuration of a search, by its mean over all questions, which is too high for the best; and with their
+    reasons those that could not run.
+    """
+    if tuning is None:
+        return []
     reports, measure = tuning.reports, tuning.measure
     chunkers = []
     for report in reports:
@@ -300,14 +304,7 @@ def configuration_table(tuning: Tuning) -> Table:
         numbers("Chunks", map(_chunks, reports)),
         numbers("Seconds", map(_seconds, reports)),
     )
-    return Table("Every configuration, on all questions", columns)
-
-
-def tuning_tables(tuning: Tuning | None) -> list[Table]:
-    """Every configuration of a search, and with their reasons those that could not run."""
-    if tuning is None:
-        return []
-    tables = [configuration_table(tuning)]
+    tables = [Table("Every configuration, on all questions", columns)]
     if tuning.failures:
         names = texts("Configuration", tuning.failures)
         reasons = texts("Why it could not run", tuning.failures.values())

@@ -20,7 +20,7 @@ from chunkcore.evaluation.results import Report
 from chunkcore.plain import JsonObject, page_text
 from chunkcore.report.tables import FOUND_BY
 from chunkcore.run import MatchKind, Retrieved, Run
-from chunkcore.spans import Ranges, union_ranges
+from chunkcore.spans import Range, Ranges, as_table, union_ranges
 from chunkcore.study.comparing import ReportPage
 from chunkcore.text import Document, page_marks
 
@@ -91,15 +91,12 @@ def _kept(
     documents: Sequence[Document], places: Collection[Place], deepest: int, margin: int
 ) -> dict[int, Ranges]:
     """By document number, in order: the kept ranges of each document with a place."""
-    kept: dict[int, list[int]] = {place.document: [] for place in sorted(places)}
+    kept: dict[int, list[Range]] = {place.document: [] for place in sorted(places)}
     for number, start, end, rank in places:
         if rank <= deepest:
             last = min(documents[number].size, end + margin)
-            kept[number] += [max(0, start - margin), last]
-    return {
-        number: union_ranges(np.array(ends, dtype=np.int64).reshape(-1, 2))
-        for number, ends in kept.items()
-    }
+            kept[number].append((max(0, start - margin), last))
+    return {number: union_ranges(as_table(ranges)) for number, ranges in kept.items()}
 
 
 def _fitting(

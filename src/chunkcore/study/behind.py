@@ -185,9 +185,9 @@ class Race:
     kept: str = ""
     _best: Report | None = field(default=None, init=False)
 
-    def parts(self, *names: str) -> list[list[Query]]:
+    def parts(self, *names: str) -> list[Sequence[Query]]:
         """The questions that a system of these names is asked one part after another."""
-        queries = list(self.benchmark.queries)
+        queries = self.benchmark.queries
         is_kept = bool(self.kept) and self.kept in names
         if self._best is None or is_kept or len(queries) < PARTS * LEAST:
             return [queries]
@@ -197,15 +197,12 @@ class Race:
 
     def is_behind(self, report: Report) -> bool:
         """Whether a system that was asked a part of the questions is surely behind the best."""
-        if self._best is None or self.measure not in report.scores:
-            return False
+        assert self._best is not None
         best, scores = self._best.values(self.measure), report.values(self.measure)
         clusters = shared_documents(question_documents(self.benchmark).values(), self.by)
         return surely_below(scores - best, clusters)
 
     def add(self, report: Report) -> None:
         """Take a system that was asked everything: the next are compared with the best of them."""
-        if self.measure not in report.scores:
-            return
         if self._best is None or report.mean(self.measure) > self._best.mean(self.measure):
             self._best = report

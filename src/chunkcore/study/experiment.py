@@ -52,7 +52,6 @@ from chunkcore.study.behind import (
     BEHIND,
     HITS,
     Ask,
-    Limit,
     Limits,
     PassagesBehind,
     Race,
@@ -358,7 +357,7 @@ class _Bench:
                     self._vectors.queries([query.text for query in self.queries])
             limits = self._limits(index, system, self.measures)
             ask = self._asked(index, system, name)
-            runs, asked = self._answers(ask, limits, system, name)
+            runs, asked = self._answers(ask, index, limits, system, name)
         cost, seconds = self.meter.cost(cutting, work, corpus, self.queries)
         if asked is not None:
             seconds.pop("search", None)
@@ -383,39 +382,31 @@ class _Bench:
         if system.behind:
             hits = run_retriever(index, self.queries, HITS)
             return lambda limits, _: self._behind.runs(hits, limits, name)
+        sizes = self.scorer.token_counts(index.corpus.retrieved)
+        run = partial(_index_run, index, name=name, counter=self.scorer.counter, sizes=sizes)
+        return lambda limits, queries: {limit: run(queries, *limit) for limit in limits}
+
+    def _answers(
+        self, ask: Ask, index: Index, limits: Limits, system: System, name: str
+    ) -> tuple[Runs, set[str] | None]:
+        """A run for each limit, and the ids of the questions that were asked; None for all."""
+        race, parts = self.race, [self.queries]
+        if race is not None and not system.behind:
+            parts = race.parts(name, system.chunker, system.retriever)
         at_once = len(self.queries) or 1
         if isinstance(index, PassageIndex):
             at_once = index.questions_kept or at_once
-
-        def ask(limits: Collection[Limit], queries: Sequence[Query]) -> Runs:
-            sizes = None
-            if any(max_tokens for _, max_tokens in limits):
-                sizes = self.scorer.token_counts(index.corpus.retrieved)
-            counter = self.scorer.counter
-            run = partial(_index_run, index, name=name, counter=counter, sizes=sizes)
-            runs: Runs = {}
-            for some in blocks(queries, at_once):
-                runs = _joined(runs, {limit: run(some, *limit) for limit in limits})
-            return runs
-
-        return ask
-
-    def _answers(
-        self, ask: Ask, limits: Limits, system: System, name: str
-    ) -> tuple[Runs, set[str] | None]:
-        """A run for each limit, and the ids of the questions that were asked; None for all."""
-        race = self.race
-        if race is None or system.behind:
-            return ask(limits, self.queries), None
         runs: Runs = {}
         asked: set[str] = set()
-        *parts, last = race.parts(name, system.chunker, system.retriever)
         for part in parts:
             asked |= {query.id for query in part}
-            runs = _joined(runs, ask(limits, part))
-            if race.is_behind(score_limits(self.scorer, runs, limits, self.measures, asked)):
-                return runs, asked
-        return _joined(runs, ask(limits, last)), None
+            for some in blocks(part, at_once):
+                runs = _joined(runs, ask(limits, some))
+            if race is not None and part is not parts[-1]:
+                so_far = score_limits(self.scorer, runs, limits, self.measures, asked)
+                if race.is_behind(so_far):
+                    return runs, asked
+        return runs, None
 
     def _curve(self, ask: Ask, index: Index, system: System, known: Runs) -> dict[int, Scores]:
         """`Report.curve`, up to where the largest of `SHARES` is found."""
