@@ -331,13 +331,12 @@ class _Choice:
         return f"It has the {self._lowest} of those within {within} of the best score: {amounts}."
 
     def _likely_worse(self) -> str:
-        better = [gap for gap in self._gaps.values() if gap.mean > 0 and not gap.equivalent]
-        likely = [gap for gap in better if gap.likely and not gap.distinct]
+        unsettled = [gap for gap in self._gaps.values() if gap.likely and not gap.distinct]
+        likely = [gap for gap in unsettled if gap.mean > 0 and not gap.equivalent]
         return unsettled_words(self.comparison, likely) if likely else ""
 
     def _avoided(self) -> str:
-        worse = list(filter(_beats, self._gaps.values()))
-        worse.sort(key=lambda gap: -gap.mean)
+        worse = sorted(filter(_beats, self._gaps.values()), key=lambda gap: -gap.mean)
         names = [f"{gap.b} ({_points(gap)} lower)" for gap in worse]
         return f"{listed(names)}: more than chance explains." if names else ""
 
