@@ -14,8 +14,7 @@ from chunkcore.spans import Range, trim
 
 # How a page of HTML begins.
 HTML_PAGE = re.compile(
-    r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b",
-    re.IGNORECASE,
+    r"(?i)\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:!doctype\s+html|html|head|body)\b"
 )
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
@@ -91,7 +90,7 @@ def table_blocks(text: str) -> list[Block]:
     first = lengths[:_SAMPLE]
     several = [length for length in first if length > 1]
     usual = Counter(several or first).most_common(1)[0][0]
-    blocks: list[Block] = []
+    blocks = []
     header = None
     for kept, length in zip(between(text, 0, len(text), ends[:-1]), lengths, strict=True):
         if kept is None:

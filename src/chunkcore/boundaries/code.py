@@ -20,21 +20,17 @@ if TYPE_CHECKING:
 
 
 _JSON = re.compile(
-    r'"(?:[^"\\]|\\.)*(?:"|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<part>,)',
-    re.DOTALL,
+    r'(?s)"(?:[^"\\]|\\.)*(?:"|\Z)|//[^\n]*|/\*.*?(?:\*/|\Z)|(?P<open>[\[{])|(?P<close>[\]}])|(?P<part>,)'
 )
 _XML = re.compile(
-    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[?!][^>]*>"
-    r"|(?P<close></[^>]*>)|(?P<part><[^\s<>/][^<>]*/>)|(?P<open><[^\s<>/][^<>]*>)",
-    re.DOTALL,
+    r"(?s)<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[?!][^>]*>"
+    r"|(?P<close></[^>]*>)|(?P<part><[^\s<>/][^<>]*/>)|(?P<open><[^\s<>/][^<>]*>)"
 )
 _MARKS = {"json": _JSON, "xml": _XML}
 # With the comments above it; comments alone match, too, so that each is read once.
-_SECTION = re.compile(
-    r"^(?:[^\S\n]*[#;].*\n)*(?P<head>[ \t]*\[.*\][ \t]*(?:[#;].*)?$)?", re.MULTILINE
-)
+_SECTION = re.compile(r"(?m)^(?:[^\S\n]*[#;].*\n)*(?P<head>[ \t]*\[.*\][ \t]*(?:[#;].*)?$)?")
 _WITH_SECTIONS = ("toml", "ini")
-_YAML_DOCUMENT = re.compile(r"^---(?!\S)", re.MULTILINE)
+_YAML_DOCUMENT = re.compile(r"(?m)^---(?!\S)")
 _BLANK = re.compile(r"(?:\r\n?|\n)(?:[ \t\f]*(?:\r\n?|\n))+")
 # Comments and annotations.
 _LEADS = re.compile(r"//|/\*|\*/|\* |--|;|[!']\s|#[\s!']|@\w[^;{]*$|\[[^\]]*\]$")

@@ -31,19 +31,15 @@ _PROGRAMS_OF_SITES = words("php pl cgi sh jsp")  # an address of these shows a p
 _LOOKED_AT = 20_000  # code points
 
 _NAMES = words("Dockerfile Makefile")  # of files that have no ending
-_ADDRESS = re.compile(r"(?:[a-z][a-z0-9+.-]*://|www\.)[^/?#]*(?P<path>[^?#]*)", re.IGNORECASE)
+_ADDRESS = re.compile(r"(?i)(?:[a-z][a-z0-9+.-]*://|www\.)[^/?#]*(?P<path>[^?#]*)")
 _PRODUCT = re.compile(r"[A-Z0-9]\w*\.js$")  # "Node.js" is no file
 _CODE_LINE = re.compile(r"[;{}):,]$|^(?:#!|//|/\*|import |from |def |class |function |use |<\?)")
-_TAGS = re.compile(
-    r"</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>", re.IGNORECASE
-)
+_TAGS = re.compile(r"(?i)</(?:p|div|h[1-6]|li|table|tr|td|section|article|main|span|a)\s*>")
 _MARKDOWN = re.compile(
-    r"^(?:#{1,6}[ \t]+\S|```|~~~|[ \t]*(?:\|[ \t]*)?:?-{3,}:?[ \t]*\|[-:| \t]*$|\S.*\n(?:={3,}|-{3,})[ \t]*$|> \S)",
-    re.MULTILINE,
+    r"(?m)^(?:#{1,6}[ \t]+\S|```|~~~|[ \t]*(?:\|[ \t]*)?:?-{3,}:?[ \t]*\|[-:| \t]*$|\S.*\n(?:={3,}|-{3,})[ \t]*$|> \S)"
 )
 _WEAK_MARKDOWN = re.compile(
-    r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?=\S)(?![* \t]+$)|\]\([^()\s]+\)|\*\*(?!\* )\S",
-    re.MULTILINE,
+    r"(?m)^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?=\S)(?![* \t]+$)|\]\([^()\s]+\)|\*\*(?!\* )\S"
 )
 
 
@@ -128,5 +124,5 @@ def _endings(document: Document) -> Iterator[str]:
 
 def _looks_like_code(text: str) -> bool:
     rows = [line.strip() for line in text[:_LOOKED_AT].splitlines() if line.strip()]
-    code = sum(_CODE_LINE.search(row) is not None for row in rows)
+    code = len([*filter(_CODE_LINE.search, rows)])
     return code > 0.3 * len(rows)

@@ -37,33 +37,27 @@ _RAW = words("title textarea xmp plaintext noframes iframe")
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
 UNREAD = re.compile(
-    r"<(script|style|template)\b[^<>]*(?<!/)>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)",
-    re.DOTALL | re.IGNORECASE,
+    r"(?is)<(script|style|template)\b[^<>]*(?<!/)>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)"
 )
-_TAG = re.compile(
-    rf"{UNREAD.pattern}|<(?P<end>/?)(?P<name>[a-z][^\s<>/]*)(?P<attributes>[^<>]*)>",
-    re.DOTALL | re.IGNORECASE,
-)
+_TAG = re.compile(rf"{UNREAD.pattern}|<(?P<end>/?)(?P<name>[a-z][^\s<>/]*)(?P<attributes>[^<>]*)>")
 _ATTRIBUTE = re.compile(r"([^\s\"'=/]+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
-_HIDING = re.compile(r"\bhidden\b|display\s*:\s*none", re.IGNORECASE)
-_MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<(?:rp|dialog)\b", re.IGNORECASE)
-_HIDING_STYLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_HIDING = re.compile(r"(?i)\bhidden\b|display\s*:\s*none")
+_MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<(?:rp|dialog)\b")
+_HIDING_STYLE = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden")
 # Formulas that <math> has, too; what stands beside headings and lines for a mouse: links to them, "edit", line numbers.
 _UNREAD_CLASS = re.compile(r"(?<![\w-])(?:katex-html|headerlink|mw-editsection)(?![\w-])")
 _LINE_NUMBERS = re.compile(r"(?<![\w-])(?:linenos?|rouge-gutter|hljs-ln-numbers)(?![\w-])")
 _ON_CLICK = re.compile("tabpanel|footnote|endnote|rearnote")
 _VOID = words("area base br col embed hr img input link wbr")
 # Tags of XHTML that close their elements at once, as HTML does not: but where HTML ends them at the next one.
-_CLOSED = re.compile(
-    rf"<(?!(?:{'|'.join(sorted(_VOID))}|td|th|li|p)\b)([a-z][^<>]*)/>", re.IGNORECASE
-)
+_CLOSED = re.compile(rf"(?i)<(?!(?:{'|'.join(sorted(_VOID))}|td|th|li|p)\b)([a-z][^<>]*)/>")
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
 _TITLE = 50  # nodes of a heading read for its title
 _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
 _XHTML = re.compile(r"<\?xml|xmlns=.http://www\.w3\.org/1999/xhtml")
 _FORMATTING = re.compile(
-    r"<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>", re.IGNORECASE
+    r"(?i)<(/?)(?:a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)\b[^<>]*>"
 )
 _MOST_OPEN = 32  # of formatting elements: the HTML standard opens all of them anew in each block, so n x n nodes
 
@@ -168,7 +162,7 @@ class _Reader:
         rows = list(_without_holders(root)) or [(root, 0)]
         ranges = self.ranges([start for _, start in rows[1:]], 0, len(self.text))
         headings: list[_Element] = []
-        blocks: list[Block] = []
+        blocks = []
         for (element, _), kept in zip(rows, ranges, strict=True):
             level = _HEADINGS.get(element.tag, 0)
             if level:
@@ -265,9 +259,9 @@ def _begins_with_header(rows: Sequence[_Element]) -> bool:
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[Range]]:
     root = _Element("", 0)
-    seen: dict[int, bool] = {}  # start of each visible text: whether tags in it are text
-    marks: list[int] = []  # starts of nodes
-    inside: list[_Frame] = [(root, iter(parse_html(text).children), "")]
+    seen = {}  # start of each visible text: whether tags in it are text
+    marks = []  # starts of nodes
+    inside = [(root, iter(parse_html(text).children), "")]
     while inside:
         owner, nodes, parent = inside[-1]
         node = next(nodes, None)

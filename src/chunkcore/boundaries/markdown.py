@@ -24,10 +24,10 @@ _FRONT = re.compile(
     r"\ufeff?(?:---|\+\+\+)[ \t]*(?:\r\n?|\n)(?=\s*(?:---|\+\+\+|\.\.\.|#|[\"']?\w[^\s:=]*[\"']?\s*[:=]))"
 )
 _FRONT_END = re.compile(r"(?:(?<=\n)|(?<=\r))(?:---|\+\+\+|\.\.\.)[ \t]*(?:\r\n?|\n|\Z)")
-_TABLE_TAG = re.compile(r"<(?P<end>/?)(?P<name>table|tr)\b", re.IGNORECASE)
-_TABLE = re.compile(r"<table\b.*?<tr\b", re.IGNORECASE | re.DOTALL)
-_CELL = re.compile(r"<td\b", re.IGNORECASE)
-_HTML_HEADING = re.compile(r"\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*", re.IGNORECASE | re.DOTALL)
+_TABLE_TAG = re.compile(r"(?i)<(?P<end>/?)(?P<name>table|tr)\b")
+_TABLE = re.compile(r"(?is)<table\b.*?<tr\b")
+_CELL = re.compile(r"(?i)<td\b")
+_HTML_HEADING = re.compile(r"(?is)\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*")
 _TAG = re.compile("<[^<>]*>")
 # Of a heading, as in "Tea {#tea .green}": attributes, comments, and the tags of an anchor; and code, which stays.
 _UNSEEN = re.compile(r"(`[^`]*`)|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</?a\b[^<>]*>")
@@ -157,7 +157,7 @@ class _Reader:
 
     def html_rows(self, start: int, end: int, path: Titles) -> list[Block]:
         """The rows of the HTML tables in a range; header rows lead, and text around a table stays with its rows."""
-        blocks: list[Block] = []
+        blocks = []
         tables = _outer_tags(self.text, start, end, "table")
         for kept in between(self.text, start, end, tables[1:]):
             if kept:

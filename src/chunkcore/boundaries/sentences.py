@@ -173,9 +173,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _WORD = re.compile(r"[^\W\d_]+(?=[\s,'’]|$)")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]$")
 _CLAUSE = re.compile(
-    rf"(?:§{{1,2}}\s*|(?:{CLAUSE_LABELS})\.?\s+)?"
-    r"(?:\d{1,3}(?:\.\d{1,3})*(?:er|[a-z])?|[^\W\d_]|[IVXLC]{1,7})",
-    re.IGNORECASE,
+    rf"(?i)(?:§{{1,2}}\s*|(?:{CLAUSE_LABELS})\.?\s+)?"
+    r"(?:\d{1,3}(?:\.\d{1,3})*(?:er|[a-z])?|[^\W\d_]|[IVXLC]{1,7})"
 )
 _ROMAN = re.compile(r"[IVXLC]{1,7}")
 _NUMBER_NEXT = re.compile(r"[§+]|[A-Z]{0,2}\d|[VX]\b|[IVXLC]{2,}\b|[A-Z]\. ?\d")
@@ -186,10 +185,10 @@ _DATES = (
     (re.compile(r".{1,2}"), re.compile(r"\d{1,2}\.(?:\s|$)|\d{4}\b")),
 )
 _BLOCK_EDGE = re.compile(  # cells of a row are one block
-    rf"(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS - {'td', 'th'}))})\b[^<>]*>\s*)+", re.IGNORECASE
+    rf"(?i)(?:</?(?:br|{'|'.join(sorted(BLOCK_TAGS - {'td', 'th'}))})\b[^<>]*>\s*)+"
 )
 # Where a heading begins: its tag, and those of blocks around it. After a heading there is no edge.
-_HEADING_OPENS = re.compile(r"(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b", re.IGNORECASE)
+_HEADING_OPENS = re.compile(r"(?i)(?:<(?!/?h[1-6])[^<>]*>\s*)*<h[1-6]\b")
 _START_TAG = re.compile(r"<[^/]")
 _OPENERS = "\"'“‘«([{¿¡*_-—–/"
 _LONGEST_ABBREVIATION = 24
@@ -424,7 +423,7 @@ def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
 
 
 def _checked_starts(text: str, pairs: Iterable[Range]) -> list[int]:
-    starts: list[int] = []
+    starts = []
     reached = 0
     for pair in pairs:
         try:
@@ -512,8 +511,7 @@ _MARKED = re.compile(
 _MARKED_ALONE = re.compile(r"\*{1,6}[ \t]+\S|!{1,3}[ \t]+\S")  # Org, wikis
 
 _CHAPTER = re.compile(  # a title may stand below
-    rf"(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)(?:\.|\n[^\n]*[^\n.!?;,])",
-    re.IGNORECASE,
+    rf"(?i)(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)(?:\.|\n[^\n]*[^\n.!?;,])",
 )
 _ORG = re.compile(r"\*{1,6} +[^\s*]")
 # `re` tries "^" at every place. So here and below a line begins with the line end before it; a text gets one in front.
@@ -524,9 +522,8 @@ _ANSWER = re.compile(
 )
 # A fenced block, or, of Markdown and of HTML, the level and the title.
 _MARKED_HEADING = re.compile(
-    r"\n {0,3}(?:```|~~~).*?(?:\n {0,3}(?:```|~~~)|\Z)"
-    r"|\n {0,3}(#{1,6})[ \t]+([^\n]{1,300})|<h([1-6])\b[^<>]{0,300}>(.{1,300}?)</h[1-6]>",
-    re.DOTALL | re.IGNORECASE,
+    r"(?is)\n {0,3}(?:```|~~~).*?(?:\n {0,3}(?:```|~~~)|\Z)"
+    r"|\n {0,3}(#{1,6})[ \t]+([^\n]{1,300})|<h([1-6])\b[^<>]{0,300}>(.{1,300}?)</h[1-6]>"
 )
 
 
@@ -564,7 +561,7 @@ def record_lines(text: str) -> list[Range]:
     >>> record_lines("The gate of the lock\nwas shut at noon, and\nnobody came.")
     []
     """
-    rows: list[Range] = []
+    rows = []
     is_time = False  # alone: below it YouTube writes a line with a space
     last = len(text.rstrip())
     start = _LEADING.match(text).end()  # type: ignore[union-attr]
@@ -619,10 +616,9 @@ def _are_records(lines: Sequence[str]) -> bool:
 
 # Where tables, formulas and code of wikis, AsciiDoc, LaTeX and Org begin and end, and cards and entries of calendars.
 _PART_MARK = re.compile(
-    r"\n[ \t]*(\{\||\|\}|\{\{(?=[^{}\n]*$)|\}\}|\|={3,}|-{4,}(?=\s)|#\+(?:begin|end)_\w+"
+    r"(?im)\n[ \t]*(\{\||\|\}|\{\{(?=[^{}\n]*$)|\}\}|\|={3,}|-{4,}(?=\s)|#\+(?:begin|end)_\w+"
     r"|(?:begin|end):v(?:card|event|todo|journal)\b|\\(?:begin|end)"
-    r"\{(?:table|figure|tabular|equation|align|gather|eqnarray|verbatim|lstlisting|algorithm)[*\w]*\})",
-    re.MULTILINE | re.IGNORECASE,
+    r"\{(?:table|figure|tabular|equation|align|gather|eqnarray|verbatim|lstlisting|algorithm)[*\w]*\})"
 )
 # Rows between bars, and a table below a rule of "=".
 _ROW = r"[ \t]*(?:\||\+[-=])[^\n]*"
@@ -640,7 +636,7 @@ def whole_parts(text: str) -> list[Range]:
     >>> whole_parts("Tea.\n\n|===\n| Kind\n\n| Black. Hot.\n|===\n")
     [(6, 37)]
     """
-    parts: list[Range] = []
+    parts = []
     if _has_any(text, _TABLE_SIGNS):
         tables = _TABLE.finditer(f"\n{text}")
         parts += [(table.start(), table.end() - 1) for table in tables]
@@ -682,8 +678,8 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
     >>> heading_numbers("PART ONE\n\nBoats pay.", np.array([[0, 8], [10, 20]]))
     [0]
     """
-    numbers: list[int] = []
-    is_org_file = _ORG_FILE.search(f"\n{text}") is not None
+    numbers = []
+    is_org_file = _ORG_FILE.search(f"\n{text}")
     starts, ends = sentences.T.tolist()
     short = (sentences[:-1, 1] - sentences[:-1, 0] <= _LONGEST_HEADING).nonzero()[0]
     for number in short.tolist():
@@ -699,7 +695,7 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
         before = text[previous:start] if number else "\n\n"
         if "\n" in before and not _goes_on(line, after, text[following]):
             is_org = is_org_file and _is_org_heading(text, previous, start, following)
-            is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1]) is not None
+            is_underlined = _UNDERLINE.fullmatch(text, following, ends[number + 1])
             is_alone = min(before.count("\n"), after.count("\n")) > 1
             if is_org or is_underlined or _is_heading(line, is_alone=is_alone):
                 numbers.append(number)
@@ -740,7 +736,7 @@ def _is_heading(line: str, *, is_alone: bool) -> bool:
 
 
 def _without_lists(numbers: Sequence[int]) -> list[int]:
-    kept: list[int] = []
+    kept = []
     for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         neighbours = [number for _, number in run]
         if len(neighbours) <= _MOST_HEADINGS:

@@ -28,14 +28,14 @@ SECONDS_A_CHARACTER = 1e-5  # about a hundred times a usual pattern's time
 _CHOICES = 8  # alternatives and optional parts of a pattern that needs no time limit
 
 _ESCAPE = r"\\N\{[^}]*\}|\\."
-_IN_SET = re.compile(rf"{_ESCAPE}|.", re.DOTALL)
+_IN_SET = re.compile(rf"(?s){_ESCAPE}|.")
 _PARTS = (
     rf"{_ESCAPE}|\(\?#[^)]*\)"
     r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])"
     r"|(?P<brace>\{(?!(?:\d+(?:,\d*)?|,\d*)\}))"  # a brace without a count is a literal
 )
 _PART = re.compile(_PARTS, re.DOTALL)
-_PART_OR_COMMENT = re.compile(rf"{_PARTS}|#[^\n]*", re.DOTALL)
+_PART_OR_COMMENT = re.compile(rf"(?s){_PARTS}|#[^\n]*")
 
 _WORD, _SPACE, _ANY = r"\p{L}\p{N}_", r"\s\x1c-\x1f", r"\s\S"
 _KEPT = {r"\w": _WORD, r"\s": _SPACE, r"\b": r"\x08", "[": r"\["}
@@ -182,7 +182,7 @@ def find_regex(
     >>> list(zip(found.starts.tolist(), found.ends.tolist()))
     [(3, 3), (4, 5), (8, 8), (9, 10)]
     """
-    rows: list[tuple[int, int, int]] = []
+    rows = []
     find = finder(pattern, int((texts[:, 1] - texts[:, 0]).sum()))
     for number, (begin, end) in enumerate(texts.tolist()):
         for match in find(source.text[begin:end]):

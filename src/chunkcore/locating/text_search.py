@@ -87,9 +87,8 @@ _JOINED = re.compile(rf"(?<={_LETTER})- (?={_LETTER})| (?=[{_UNSPACED}])|(?<=[{_
 _DASH = re.compile(rf"(?<={_LETTER}) ?-+ ?(?={_LETTER})")
 # A sign counts within a word ("x+1"), before a number ("-5"), and as a word of a sum ("5 - 3").
 _WORDS = re.compile(
-    r"""(?:[-<>≤≥](?=\.?\d))?[^\W_](?:\S*[^\W_])?
-    | (?<=\d\s)[-*>](?=\s\d) | (?<!\S)[+/<=≤≥±×÷](?!\S)""",
-    re.VERBOSE,
+    r"""(?x)(?:[-<>≤≥](?=\.?\d))?[^\W_](?:\S*[^\W_])?
+    | (?<=\d\s)[-*>](?=\s\d) | (?<!\S)[+/<=≤≥±×÷](?!\S)"""
 )
 
 

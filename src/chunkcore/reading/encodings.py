@@ -18,9 +18,7 @@ _BOMS = (
     (b"\xff\xfe", "utf-16"),
     (b"\xfe\xff", "utf-16"),
 )
-_DECLARED = re.compile(
-    rb"""(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE
-)
+_DECLARED = re.compile(rb"""(?i)(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""")
 # Python's codecs that are charsets of texts: not punycode, idna, unicode_escape, rot13, base64 and their like.
 _CHARSETS = re.compile(
     r"ascii|utf-8(-sig)?|utf-(16|32)(-[bl]e)?|iso8859-\d+|cp\d+|koi8-[rtu]|gb2312|gbk|gb18030|big5(hkscs)?|johab|hz"
@@ -123,7 +121,7 @@ def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
         return None, ()
     match = _DECLARED.search(data[:2048])
     declared = charset(match[1].decode("ascii")) if match else None
-    if declared is not None:
+    if declared:
         with suppress(UnicodeDecodeError):
             data.decode(declared)
             return declared, ()

@@ -136,7 +136,7 @@ class Email(Reader):
 
     def read(self, data: bytes, name: str) -> Reading:
         size = _SIZE.match(data)
-        if size is not None:
+        if size:
             data = data[size.end() :][: int(size[1])]
         message = _parsed(data, name)
         mail = _Mail(message)
@@ -148,7 +148,7 @@ class Email(Reader):
 
 def _parsed(data: bytes, name: str) -> Message:
     match = _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data))
-    if match is not None:
+    if match:
         header = match[1].decode("ascii")
         reason = f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out"
         raise UnreadError(name, reason)
@@ -261,7 +261,7 @@ def _text(part: Message) -> str:
 
 def _flowed(text: str, *, delete_space: bool) -> str:
     """A text whose lines end in a space where its paragraphs go on, with a line for each paragraph (RFC 3676)."""
-    pieces: list[str] = []
+    pieces = []
     before = None  # the quotation marks of a line that goes on
     for line in text.replace("\r\n", "\n").split("\n"):
         content = line.lstrip(">")

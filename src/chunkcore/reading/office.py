@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Members = dict[str, bytes]  # of an archive, by their names
 # The header of a table without <th>.
-_NO_HEADER = re.compile(r"^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$", re.MULTILINE)
+_NO_HEADER = re.compile(r"(?m)^\|(?:  \|)+\n(\|(?: --- \|)+)\n(\|.*)$")
 _SUP = "\x02"  # around raised text, until it is made `raised`
 _RAISED = re.compile(f"{_SUP}([^{_SUP}]*){_SUP}")
 # From a note's number to the note, and back.

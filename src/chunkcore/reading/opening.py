@@ -87,8 +87,8 @@ def _read_open(path: Path, file: BinaryIO, name: str, html: Html) -> Reading:
     if not data:
         raise empty(path)
     reader = _reader_of(path, data[:_HEAD])
-    is_source = html == "source" and reader is not None and reader.name == "HTML"
-    if reader is not None and not is_source:
+    is_source = html == "source" and reader and reader.name == "HTML"
+    if reader and not is_source:
         reading = read_guarded(reader, data, path, name)
         if not reading.document.text:
             raise UnreadError(path, "has no text that a reader sees: it may hold pictures only")
@@ -117,16 +117,16 @@ def _with_sections(reading: Reading) -> Reading:
 
 def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
     reader = _by_ending().get(path.suffix[1:].lower())
-    if reader is not None and not reader.magic:
+    if reader and not reader.magic:
         return reader
     for kind in _by_ending().values():
         if kind().recognises(head):
             return kind
     begin = head.removeprefix(b"\xef\xbb\xbf").lstrip().decode("latin-1")
-    is_page = HTML_PAGE.match(begin) is not None  # an error page that is called .pdf
-    if reader is not None and reader.name == "Office before 2007":
+    is_page = HTML_PAGE.match(begin)  # an error page that is called .pdf
+    if reader and reader.name == "Office before 2007":
         # Tags, or a table, that a program calls .xls.
-        is_page = is_page or re.match("<[A-Za-z!]", begin) is not None
+        is_page = is_page or re.match("<[A-Za-z!]", begin)
         if not is_page and _is_text(head):
             return None
     return _by_ending().get("html") if is_page else reader
@@ -258,7 +258,7 @@ def folder_documents(
         folders = sorted({file.parent.relative_to(root).as_posix() for file in written})
         places = f"({len(written):,}, in {listed(folders)}): write results elsewhere"
         warn_user(f"files written by chunkcore are left out of {root} {places}")
-    documents: list[Document] = []
+    documents = []
     for name, file in walk.files.items():
         if _place(file) in skipped:
             continue
@@ -303,14 +303,14 @@ def walk_folder(
     Links to files are given as they are: `open_file` refuses those that leave the folder. Links to folders are skipped,
     but with `follow_links` entered once each. `on_error` gets each folder that cannot be listed.
     """
-    files: dict[str, Path] = {}
-    written: list[Path] = []
+    files = {}
+    written = []
     linked = {os.path.realpath(root)}  # folders that are entered by links
     waiting = [""]
     while waiting:
         folder = waiting.pop()
-        folders: list[str] = []
-        names: set[str] = set()
+        folders = []
+        names = set()
         try:
             with os.scandir(root / folder) as entries:
                 for entry in sorted(entries, key=lambda entry: entry.name):

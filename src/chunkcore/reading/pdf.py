@@ -29,9 +29,8 @@ _WORDS = re.compile(f"{_WORD}(?:[-\u2010]{_WORD})*")
 # A line that is the number of its page, with what may stand around it: "Page 3 of 9", "Of tea | 3", "Tea, page 3".
 _PAGE = r"(?:page|seite|pagina|página|sida|side|strona|strana|oldal|sivu|sayfa|стр\.?|с\.|p\.|pg\.?|s\.)\s*"
 _PAGE_NUMBER = re.compile(
-    rf"(?:[-–—·|\s]*|.*[|·•]\s*|.*\s(?={_PAGE}\d))(?:{_PAGE})?(\d+)"
-    r"(?:\s*(?:of|von|van|de|di|sur|av|af|z|из|/)\s*\d+(?:\s.*)?)?(?:[-–—·|\s]*|\s*[|·•].*)",
-    re.IGNORECASE,
+    rf"(?i)(?:[-–—·|\s]*|.*[|·•]\s*|.*\s(?={_PAGE}\d))(?:{_PAGE})?(\d+)"
+    r"(?:\s*(?:of|von|van|de|di|sur|av|af|z|из|/)\s*\d+(?:\s.*)?)?(?:[-–—·|\s]*|\s*[|·•].*)"
 )
 _SIGNS = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u00ad\ufffe\uffff]")
 

@@ -11,9 +11,7 @@ from chunkcore.reading.base import Reader, Reading, left_out, readers
 from chunkcore.reading.visible import raised
 from chunkcore.text import Document
 
-_TOKEN = re.compile(
-    r"\\([a-z]+)(-?\d+)? ?|\\'[0-9a-f]{2}|\\.|[{}]|[^\\{}]+", re.DOTALL | re.IGNORECASE
-)
+_TOKEN = re.compile(r"(?is)\\([a-z]+)(-?\d+)? ?|\\'[0-9a-f]{2}|\\.|[{}]|[^\\{}]+")
 _HIDING = ("v", "deleted")  # hidden by the writer, and deleted while changes were tracked
 _SHOWN = dict.fromkeys(("footnote", "shptxt", "result"), "")  # notes, text boxes, what objects show
 _RUNNING = words("header headerl headerr headerf footer footerl footerr footerf")

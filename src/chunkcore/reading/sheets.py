@@ -109,7 +109,7 @@ def _sheet(rows: Iterable[list[str]]) -> str:
     sheet = [row[left:] for row in sheet]
     if all(len(_filled(row)) < 2 for row in sheet):
         return table(sheet)
-    parts: list[str] = []
+    parts = []
     current: list[list[str]] = []
     for is_filled, group in groupby(sheet, lambda row: bool(_filled(row))):
         if not is_filled:

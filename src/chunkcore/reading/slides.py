@@ -67,7 +67,7 @@ def _slide(slide: Any) -> str:
     _mend_slide(slide.element)
     blocks = list(_shapes(slide.shapes, slide.shapes.title))
     frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
-    if frame is not None and frame.text.strip():
+    if frame and frame.text.strip():
         blocks.append(f"\n### Notes:\n{frame.text}")
     lines = "\n".join(blocks).replace("\v", "\n")
     return re.sub(r"\n{3,}", "\n\n", lines).strip()

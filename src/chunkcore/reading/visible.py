@@ -118,9 +118,9 @@ class SeenSpans:
     def of(self, document_id: str, span: Span) -> tuple[Span, ...]:
         """The span itself where it holds no text that a reader sees."""
         page = self._pages.get(document_id)
-        if page is not None and not isinstance(page, VisibleDocument):  # not yet read
+        if page and not isinstance(page, VisibleDocument):  # not yet read
             page = self._pages[document_id] = visible_document(page)
-        if isinstance(page, VisibleDocument) and page.seen is not None:
+        if isinstance(page, VisibleDocument) and page.seen:
             start, end = page.seen.place(span.start), page.seen.place(span.end)
             if start < end:
                 return page.places([Span(start, end)])
@@ -240,7 +240,7 @@ def source_of(document: Document) -> Mark | None:
 def with_right_places(document: Document) -> Document:
     """The document, of which a file brought the marks. Raises `DataError`: its mark ``source`` has no such places."""
     mark = source_of(document)
-    if mark is not None:
+    if mark:
         try:
             pieces, lines = np.array(mark.data["pieces"]), np.array(mark.data["lines"])
         except ValueError:  # of several lengths
@@ -283,9 +283,9 @@ _PLAIN_BLOCKS = BLOCK_TAGS - words(
 )
 _WORDS = words("a b button em font i label span strong")
 # In a paragraph: what begins a heading of Markdown, and the line end before what makes one of the lines above it.
-HASHES = re.compile("^#{1,6}(?= )", re.MULTILINE)
-RULE = re.compile(r"\n(?=[-=]+ *$)", re.MULTILINE)
-_BLOCK_STYLE = re.compile(r"display\s*:\s*(?:block|flex|grid|list-item)", re.IGNORECASE)
+HASHES = re.compile("(?m)^#{1,6}(?= )")
+RULE = re.compile(r"(?m)\n(?=[-=]+ *$)")
+_BLOCK_STYLE = re.compile(r"(?i)display\s*:\s*(?:block|flex|grid|list-item)")
 # A table with one of these in it holds a page's layout, if it has one row or a cell over so many characters.
 _BLOCKS = words("h1 h2 h3 h4 h5 h6 ul ol pre blockquote")
 _LONG_CELL = 200
@@ -293,7 +293,7 @@ _MOST_COLUMNS = 1000
 
 
 _ANY_TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>|<![^>]*>")
-_TITLE = re.compile(r"<title[^>]*>([^<]+)", re.IGNORECASE)
+_TITLE = re.compile(r"(?i)<title[^>]*>([^<]+)")
 _PLAIN = "its headings, lists and tables are plain text: pip install chunkadapters[files]"
 
 
@@ -360,8 +360,8 @@ def visible_text(html: str) -> str:
         text = converter.convert_soup(soup)
     except RecursionError:  # nested deeper than Python's stack
         text = soup.get_text("\n")
-    text = re.sub(r"(?<![ \t\xa0])[ \t\xa0]+$", "", text, flags=re.MULTILINE)
-    text = re.sub(r"^(>[> ]*)(?:\n\1)+$", r"\1", text, flags=re.MULTILINE)  # blank lines in a quote
+    text = re.sub(r"(?m)(?<![ \t\xa0])[ \t\xa0]+$", "", text)
+    text = re.sub(r"(?m)^(>[> ]*)(?:\n\1)+$", r"\1", text)  # blank lines in a quote
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
@@ -532,9 +532,7 @@ def fenced(text: str, language: str = "") -> str:
 
 
 # A fenced block, or the fence alone where nothing closes it.
-_FENCED = re.compile(
-    r"^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})(?:.*?\n {0,3}\1[`~]*[ \t]*$)?", re.MULTILINE | re.DOTALL
-)
+_FENCED = re.compile(r"(?ms)^ {0,3}(`{3,}(?=[^`\n]*$)|~{3,})(?:.*?\n {0,3}\1[`~]*[ \t]*$)?")
 
 
 def closed(text: str) -> str:
