@@ -19,6 +19,7 @@ HTML_PAGE = re.compile(
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n|\Z)")
 
 Titles = tuple[str, ...]  # of headings, or names of definitions
+Pieces = Literal["sentences", "lines", "words"]
 
 
 class Block(NamedTuple):
@@ -34,9 +35,12 @@ class Block(NamedTuple):
     parts: Callable[[], Sequence[Block]] | None = (
         None  # returns the inner blocks; None if there are none
     )
-    text: Literal["sentences", "lines", "words"] = (
-        "sentences"  # where to cut a block without `parts`
-    )
+    text: Pieces = "sentences"  # what a block without `parts` is cut into
+
+
+def one_line(text: str) -> str:
+    """The text with a space for each run of white space."""
+    return " ".join(text.split())
 
 
 def words(*rows: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from chunkcore.boundaries import Block, Titles, between, lines, pairs, words
+from chunkcore.boundaries import Block, Titles, between, lines, one_line, pairs, words
 from chunkcore.lazy import needed
 from chunkcore.spans import Numbers, Range, as_table
 
@@ -503,7 +503,7 @@ class _Reader:
         if node is None:
             return ""
         data = self.data[node.start_byte : node.end_byte][: 4 * _NAME]
-        return " ".join(data.decode("utf-8", "ignore").split())[:_NAME]
+        return one_line(data.decode("utf-8", "ignore"))[:_NAME]
 
 
 def _declared(node: Node) -> Node | None:

@@ -91,7 +91,7 @@ def _stated(document: Document) -> Format | None:
             continue
         mime_type = stated.partition(";")[0].strip().lower()
         kind = mime_type.rpartition("/")[2].removeprefix("x-").lstrip(".")
-        for name in (kind, kind.rpartition("+")[2], kind.partition("+")[0]):
+        for name in (kind, *reversed(kind.split("+"))):
             if name in _TYPES:
                 return Format(_TYPES[name])
             language = _LANGUAGES_OF_TYPES.get(name, name)

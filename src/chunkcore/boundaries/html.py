@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise, takewhile
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any
 
-from chunkcore.boundaries import Block, Titles, between, words
+from chunkcore.boundaries import Block, Pieces, Titles, between, one_line, words
 from chunkcore.lazy import needed
 from chunkcore.spans import Range, trim
 from chunkcore.text import Span, offsets_of_spans, text_of_spans
@@ -191,7 +191,7 @@ class _Reader:
         elif len(element.children) > 1 or any(child.tag for child in element.children):
             parts = partial(self.blocks, element.in_order(), *kept, path)
         is_lines = element.tag in _LINES
-        inner: Literal["lines", "sentences"] = "lines" if is_lines else "sentences"
+        inner: Pieces = "lines" if is_lines else "sentences"
         return Block(
             *kept,
             path,
@@ -340,7 +340,7 @@ def _title(heading: Any) -> str:
             words.append(node.data)
         else:
             waiting.extend(reversed(getattr(node, "children", None) or []))
-    return " ".join("".join(words).split())
+    return one_line("".join(words))
 
 
 def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[Range]:

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from chunkcore.boundaries import Block, Titles, between, words
+from chunkcore.boundaries import Block, Pieces, Titles, between, one_line, words
 from chunkcore.spans import Range
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class _Reader:
             parts = partial(self.blocks, node.children, *kept, path)
         is_heading = node.kind == "heading"
         is_code = node.kind in ("fence", "code_block", "html_block", "table", "math")
-        text: Literal["sentences", "lines"] = "lines" if is_code else "sentences"
+        text: Pieces = "lines" if is_code else "sentences"
         opens = node.kind != "list_item" and _OPENS.fullmatch(self.text, *kept) is not None
         return Block(
             *kept,
@@ -179,17 +179,13 @@ class _Reader:
 
 
 def _table(
-    first: Range | None,
-    rows: Sequence[Range | None],
-    header: Range | None,
-    path: Titles,
+    first: Range | None, rows: Sequence[Range | None], header: Range | None, path: Titles
 ) -> list[Block]:
     """The part of a table up to its header, which leads, and the rows, which repeat the header."""
     blocks = []
     if first:
         blocks.append(Block(*first, path, whole=True, leads=True, text="words"))
-    kept = [row for row in rows if row]
-    blocks += [Block(*row, path, whole=True, header=header) for row in kept]
+    blocks += [Block(*row, path, whole=True, header=header) for row in rows if row]
     return blocks
 
 
@@ -213,13 +209,13 @@ def _nodes(text: str) -> list[_Node]:
         if token.nesting < 0:
             inside.pop()
         elif token.type == "inline":
-            inside[-1][-1].title = _UNSEEN.sub(r"\1", " ".join(token.content.split())).strip()
+            inside[-1][-1].title = _UNSEEN.sub(r"\1", one_line(token.content)).strip()
         elif token.map:
             kind, tag, title = token.type.removesuffix("_open"), token.tag, ""
             heading = _HTML_HEADING.fullmatch(token.content)
             if kind == "html_block" and heading:
                 kind, tag = "heading", heading[1]
-                title = " ".join(_TAG.sub("", heading[2]).split())
+                title = one_line(_TAG.sub("", heading[2]))
             sets_path = kind == "heading" and token.level == 0
             level = int(tag[1]) if sets_path else 0
             node = _Node(kind, token.map[0], token.map[1], level, title)

@@ -94,7 +94,7 @@ CLAUSE_LABELS = (
 )
 
 
-SentenceSplitter = Callable[[str], Iterable[tuple[int, int]]]
+SentenceSplitter = Callable[[str], Iterable[Range]]
 Splitter = str | Callable[[str], Any]  # a name, or a `SentenceSplitter`
 
 _BLOCK = 100_000  # characters per call of spaCy, whose parser's memory grows with them
@@ -511,7 +511,7 @@ _MARKED = re.compile(
 _MARKED_ALONE = re.compile(r"\*{1,6}[ \t]+\S|!{1,3}[ \t]+\S")  # Org, wikis
 
 _CHAPTER = re.compile(  # a title may stand below
-    rf"(?i)(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)(?:\.|\n[^\n]*[^\n.!?;,])",
+    rf"(?i)(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)(?:\.|\n[^\n]*[^\n.!?;,])"
 )
 _ORG = re.compile(r"\*{1,6} +[^\s*]")
 # `re` tries "^" at every place. So here and below a line begins with the line end before it; a text gets one in front.

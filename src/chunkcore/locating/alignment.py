@@ -28,7 +28,7 @@ from chunkcore.locating.text_search import (
 )
 from chunkcore.options import check_number
 from chunkcore.run import MatchKind, Retrieved
-from chunkcore.spans import Numbers, Ranges, as_ranges
+from chunkcore.spans import Numbers, Range, Ranges, as_ranges
 from chunkcore.text import Document, Span
 
 if TYPE_CHECKING:
@@ -74,12 +74,7 @@ class Aligner:
         text='The quikc fox naps. The dog barks.', parts=(), match='fuzzy', certainty=0.925...)
     """
 
-    def __init__(
-        self,
-        documents: Iterable[Document],
-        *,
-        similarity: float | None = 0.8,
-    ) -> None:
+    def __init__(self, documents: Iterable[Document], *, similarity: float | None = 0.8) -> None:
         if similarity is not None:
             check_number("similarity", similarity, _PART, 1, whole=False)
         self.similarity = similarity
@@ -94,12 +89,7 @@ class Aligner:
         self._search = cache(self._first)
 
     def locate(
-        self,
-        text: str,
-        *,
-        document_id: str = "",
-        spans: Iterable[Span] = (),
-        score: float = 0.0,
+        self, text: str, *, document_id: str = "", spans: Iterable[Span] = (), score: float = 0.0
     ) -> Retrieved:
         """Locate a retrieved text; without a place it has no spans, and `match` is "unlocated".
 
@@ -125,12 +115,7 @@ class Aligner:
             place = min(places, key=lambda option: abs(option[1].start - offered[0].start))
         return self._retrieved(text, matches, place, len(places), score)
 
-    def locate_in_order(
-        self,
-        texts: Sequence[str],
-        *,
-        document_id: str,
-    ) -> list[Retrieved]:
+    def locate_in_order(self, texts: Sequence[str], *, document_id: str) -> list[Retrieved]:
         """Locate the pieces of one document that come in its own order, such as all its chunks.
 
         A repeated text gets the place that fits its neighbours: each piece begins after the one before, with the usual
@@ -150,25 +135,17 @@ class Aligner:
         # A repeated text has one match.
         ranges = {id(match): as_ranges(span for _, span in match.places) for match in matches}
         places = [ranges[id(match)] for match in matches]
-        choices = choose_in_order(places, list(map(len, texts)))
-        located = []
-        for text, match, choice in zip(texts, matches, choices, strict=True):
-            if choice is None:
-                located.append(unlocated(text))
-                continue
-            place, equals = choice
+        located = list(map(unlocated, texts))
+        for number, place, equals in choose_in_order(places, list(map(len, texts))):
+            match = matches[number]
             if len(match.places) > 1 and equals == 1:
                 match = match._replace(match="order")
-            located.append(self._retrieved(text, match, match.places[place], equals, 0.0))
+            best = match.places[place]
+            located[number] = self._retrieved(texts[number], match, best, equals, 0.0)
         return located
 
     def _retrieved(
-        self,
-        text: str,
-        located: _Found,
-        place: _Place,
-        equals: int,
-        score: float,
+        self, text: str, located: _Found, place: _Place, equals: int, score: float
     ) -> Retrieved:
         owner, span = place
         match: MatchKind = "ambiguous" if equals > 1 else located.match
@@ -212,8 +189,7 @@ class Aligner:
         size = len(form.text)
         places = []
         for owner, start in islice(self._folds.places(form.text, number), _PLACES):
-            place = (start, start + size)
-            places.append(self._widened(text, form, (0, size), owner, place))
+            places.append(self._widened(text, form, (0, size), owner, (start, start + size)))
         return self._likest(text, places, "folded")
 
     def _likest(self, text: str, places: list[_Place], match: MatchKind) -> _Found:
@@ -252,12 +228,7 @@ class Aligner:
         return _Found(places, match, best.similarity)
 
     def _widened(
-        self,
-        text: str,
-        form: NormalizedText,
-        part: tuple[int, int],
-        owner: int,
-        place: tuple[int, int],
+        self, text: str, form: NormalizedText, part: Range, owner: int, place: Range
     ) -> _Place:
         """The place in the source, with as many signs at its ends as the text has there."""
         source = self._texts[owner]
@@ -366,8 +337,8 @@ class Resemblance(NamedTuple):
     """
 
     owner: int  # the source's number
-    place: tuple[int, int]
-    part: tuple[int, int]
+    place: Range
+    part: Range
     matches: int
     similarity: float
 
@@ -420,8 +391,7 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
     from rapidfuzz.distance import Levenshtein
 
     region = source[low:high]
-    opcodes = Levenshtein.opcodes(text, region)
-    stretch = _best_stretch(opcodes)
+    stretch = _best_stretch(Levenshtein.opcodes(text, region))
     if stretch is None:
         return None
     first, last, matches, columns = stretch
@@ -466,20 +436,18 @@ _BACKWARDS = 10**12  # cost of a piece that does not begin after the one before:
 
 
 def choose_in_order(
-    places: Sequence[Ranges],
-    lengths: Sequence[int],
-) -> list[tuple[int, int] | None]:
-    """Of each piece, the place that makes the sequence most even, and how many places are as good, itself included.
+    places: Sequence[Ranges], lengths: Sequence[int]
+) -> Iterator[tuple[int, int, int]]:
+    """Each piece with places: its number, the place that makes the sequence most even, and how many are as good.
 
     By dynamic programming. Each piece begins after the one before, if it can. A gap costs its difference from the usual
     gap: the median between neighbours with one place each (0 if there are none, negative for overlaps). `lengths` (in
-    characters) widen the gap over pieces that have no place; their choice is None. Memory: the number of all places.
+    characters) widen the gap over pieces that have no place. Memory: the number of all places.
     Time: that, times the places that overlap one, times the number of lengths that one piece's places have.
     """
     placed = [number for number, ranges in enumerate(places) if len(ranges)]
-    chosen: list[tuple[int, int] | None] = [None] * len(places)
     if not placed:
-        return chosen
+        return
     ranges = [places[number] for number in placed]
     jumps = _jumps(places, lengths, placed)
     until = [np.zeros(len(ranges[0]), np.int64)]
@@ -489,7 +457,7 @@ def choose_in_order(
     after = np.zeros(len(until[-1]), np.int64)
     for step in reversed(range(len(placed))):
         total = until[step] + after
-        chosen[placed[step]] = place, int(np.count_nonzero(total == total.min()))
+        yield placed[step], place, int(np.count_nonzero(total == total.min()))
         if step:
             before, here, jump = ranges[step - 1], ranges[step], jumps[step - 1]
             uneven = np.abs(here[place, 0] - before[:, 1] - jump)
@@ -497,7 +465,6 @@ def choose_in_order(
             place = int((until[step - 1] + uneven + backwards).argmin())
             # From the end: for each place before, the least of `after` and the cost of going on to a place here.
             after = _least(after, -here[:, 0], -before[:, 1] - jump, -before[:, 0])
-    return chosen
 
 
 def _jumps(places: Sequence[Ranges], lengths: Sequence[int], placed: Sequence[int]) -> list[int]:

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.boundaries import one_line
 from chunkcore.spans import Flags, Numbers, ragged_indices
 from chunkcore.text import Span
 
@@ -104,7 +105,7 @@ def wording(text: str) -> str:
     >>> wording("The **Light-\nhouse** - at “x+1”: -5 %")
     'the lighthouse at x+1 -5'
     """
-    plain = " ".join("".join(map(_written, text)).split())
+    plain = one_line("".join(map(_written, text)))
     plain = _DASH.sub(" ", _JOINED.sub("", plain))
     return " ".join(_WORDS.findall(plain))
 
@@ -207,11 +208,7 @@ class Searchable:
         order = np.argsort(joined, kind="stable")
         return joined[order], np.concatenate(places)[order]
 
-    def places(
-        self,
-        text: str,
-        number: int | None,
-    ) -> Iterator[tuple[int, int]]:
+    def places(self, text: str, number: int | None) -> Iterator[tuple[int, int]]:
         """Each text's number and each offset at which the reduced, non-empty `text` occurs, in order.
 
         A text of window + stride - 1 characters contains an indexed window at each residue of the stride, wherever it
@@ -234,12 +231,7 @@ class Searchable:
             if self.texts[owner].startswith(text, start):
                 yield owner, start
 
-    def hits(
-        self,
-        text: str,
-        number: int | None,
-        limit: int,
-    ) -> tuple[Numbers, Numbers, Numbers]:
+    def hits(self, text: str, number: int | None, limit: int) -> tuple[Numbers, Numbers, Numbers]:
         """The offset in `text`, the text, and the offset in it, of each shared window.
 
         The rarest windows come first, up to `limit` hits.

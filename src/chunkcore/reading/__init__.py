@@ -9,11 +9,7 @@ from chunkcore.lazy import on_first_use
 
 if TYPE_CHECKING:
     from chunkcore.files import UnreadError as UnreadError
-    from chunkcore.reading.base import (
-        Reader as Reader,
-        Reading as Reading,
-        readers as readers,
-    )
+    from chunkcore.reading.base import Reader as Reader, Reading as Reading, readers as readers
     from chunkcore.reading.opening import load_documents as load_documents, read_file as read_file
 
 on_first_use(

@@ -20,7 +20,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from chunkcore.boundaries import words
+from chunkcore.boundaries import one_line, words
 from chunkcore.concurrency import Worker, answers, import_from, place_of, requests, write_block
 from chunkcore.errors import ChunkcoreError, MissingExtraError
 from chunkcore.files import UnreadError
@@ -111,7 +111,7 @@ def listed(names: Sequence[object]) -> str:
 
 def excerpts(texts: Iterable[str]) -> str:
     """The beginnings of texts, each once, for a note."""
-    lines = dict.fromkeys(" ".join(text.split()) for text in texts)
+    lines = dict.fromkeys(map(one_line, texts))
     return listed([repr(line[:100]) for line in lines if line])
 
 
@@ -178,7 +178,7 @@ def _read(reader: type[Reader], data: bytes, path: Path | str, name: str) -> Rea
     except (ChunkcoreError, MemoryError):
         raise
     except Exception as error:  # a stranger's file may fail a parser in any way
-        shown = " ".join(f"{type(error).__name__}: {error}".split())[:100].rstrip(": ")
+        shown = one_line(f"{type(error).__name__}: {error}")[:100].rstrip(": ")
         label = next((label for label, kind in readers.items() if kind is reader), reader.__name__)
         raise UnreadError(path, f"is broken ({label}: {shown}): mend it, or take it out") from error
 
@@ -232,8 +232,7 @@ def _answer(request: Mapping[str, str], data: bytes) -> dict[str, object]:
     name = request["name"]
     try:
         module = import_from(request["module"], request["place"])
-        reader = attrgetter(request["class"])(module)
-        document, notes = _read(reader, data, name, name)
+        document, notes = _read(attrgetter(request["class"])(module), data, name, name)
     except MissingExtraError as error:
         return {"error": f"cannot be read: {error}"}
     except ChunkcoreError as error:

@@ -12,6 +12,7 @@ from email.parser import BytesParser
 from email.policy import compat32
 from pathlib import Path
 
+from chunkcore.boundaries import one_line
 from chunkcore.errors import DataError
 from chunkcore.files import UnreadError
 from chunkcore.reading.base import Reader, Reading, listed, note_lines, readers
@@ -239,7 +240,7 @@ def _plain(value: str) -> str:
             if isinstance(word, bytes):
                 word = word.decode(charset(name) or "utf-8", "replace")
             value += word
-    return " ".join(value.split())
+    return one_line(value)
 
 
 def _text(part: Message) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
 
-from chunkcore.boundaries import words
+from chunkcore.boundaries import one_line, words
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, left_out, readers
@@ -61,8 +61,9 @@ class Packed(Reader):
     def read(self, data: bytes, name: str) -> Reading:
         members = unpacked(data, name)
         if re.search(rb'URI="[^"]*html?"', members.get(_LOCKS, b"")):  # fonts alone may be locked
-            reason = "is protected against copying (DRM), so its text cannot be read"
-            raise UnreadError(name, reason)
+            raise UnreadError(
+                name, "is protected against copying (DRM), so its text cannot be read"
+            )
         notes: list[str] = []
         marks: list[Mark] = []
         text = self.markdown(data, members, notes, marks)
@@ -91,15 +92,17 @@ def unpacked(data: bytes, name: str) -> Members:
         archive = ZipFile(BytesIO(data))
         entries = archive.infolist()
         if len(entries) > MEMBERS:
-            reason = f"has {len(entries):,} files, over {MEMBERS:,}: nothing is unpacked"
-            raise UnreadError(name, reason)
+            raise UnreadError(
+                name, f"has {len(entries):,} files, over {MEMBERS:,}: nothing is unpacked"
+            )
         for entry in entries:
             with archive.open(entry) as file:
                 content = file.read(room + 1)
             room -= len(content)
             if room < 0:
-                reason = f"unpacks to over {RATIO} times its size: it is not unpacked"
-                raise UnreadError(name, reason)
+                raise UnreadError(
+                    name, f"unpacks to over {RATIO} times its size: it is not unpacked"
+                )
             members[entry.filename] = content
     except (BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
         raise UnreadError(name, f"is damaged or encrypted, or no ZIP file: {error}") from error
@@ -160,7 +163,7 @@ def text_of(element: _Element) -> str:
             pieces.append(" ")
         elif name in ("t", "text"):
             pieces.append(node.text or "")
-    return " ".join("".join(pieces).split())
+    return one_line("".join(pieces))
 
 
 @readers.register("EPUB")
@@ -325,7 +328,7 @@ _KEPT = (f"{_W}fldChar", f"{_W}instrText")  # fields begin and end in runs
 def _drop_hidden(root: _Element, styles: set[str]) -> bool:
     """Take hidden text out, and paragraphs of which all is hidden; whether there was any."""
     has_hidden = False
-    for paragraph in list(root.iter(f"{_W}p")):
+    for paragraph in root.xpath("//w:p", namespaces=_SPACES):
         runs = list(paragraph.iter(f"{_W}r"))
         hidden = [run for run in runs if _is_run_hidden(run, paragraph, styles)]
         if not any(map(text_of, hidden)):
@@ -333,9 +336,8 @@ def _drop_hidden(root: _Element, styles: set[str]) -> bool:
         has_hidden = True
         for run in hidden:
             run[:] = [child for child in run if child.tag in _KEPT]
-        parent = paragraph.getparent()
-        if len(hidden) == len(runs) and not any(map(len, hidden)) and parent is not None:
-            parent.remove(paragraph)
+        if len(hidden) == len(runs) and not any(map(len, hidden)):
+            paragraph.getparent().remove(paragraph)
     return has_hidden
 
 
@@ -470,13 +472,16 @@ class _Level:
     is_decimal: bool  # also the numbers of other levels
 
 
+_Place = tuple[str, str]  # a list and a level
+
+
 class _Lists:
     """The numbered lists of a file, and how far each has come."""
 
     def __init__(self, members: Members, styles: Mapping[str, _Element]) -> None:
         self.abstract: dict[str, str] = {}  # of a list, by its id
-        self.numbers: dict[tuple[str, str], int] = {}  # the last ones, by abstract list and level
-        self.levels: dict[tuple[str, str], _Level] = {}
+        self.numbers: dict[_Place, int] = {}  # the last ones, of abstract lists
+        self.levels: dict[_Place, _Level] = {}
         self.styles = {name: _place(style) for name, style in styles.items()}
         self.begun: set[str] = set()  # lists with a first number of their own
         for entry in _elements(members, "numbering", "abstractNum"):
@@ -513,7 +518,7 @@ class _Lists:
         self.numbers[key] = number
         return self._label(key)
 
-    def _label(self, key: tuple[str, str]) -> str:
+    def _label(self, key: _Place) -> str:
         level = self.levels[key]
 
         def number(match: re.Match[str]) -> str:
@@ -527,7 +532,7 @@ class _Lists:
         return re.sub("%([1-9])", number, level.text).strip()
 
 
-def _place(element: _Element) -> tuple[str, str]:
+def _place(element: _Element) -> _Place:
     """The list and the level that a paragraph or a style names itself; "" for no list."""
     properties = "w:pPr/w:numPr/w:"
     return _value(element, f"{properties}numId"), _value(element, f"{properties}ilvl") or "0"
@@ -578,8 +583,7 @@ class Notebook(Reader):
                 if kind in ("markdown", "heading"):
                     text = closed(source.strip("\n"))
                     if kind == "heading":
-                        level = min(int(cell.get("level", 1)), 6)
-                        text = f"{'#' * level} {text}"
+                        text = f"{'#' * min(int(cell.get('level', 1)), 6)} {text}"
                     blocks.append(text)
                 elif source.strip():
                     name_of_code = str(language).lower() if kind == "code" else ""

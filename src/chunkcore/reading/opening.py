@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -29,8 +28,8 @@ from chunkcore.files import (
 from chunkcore.options import suggesting
 from chunkcore.reading.base import Reader, Reading, listed, note_lines, read_guarded, readers
 from chunkcore.reading.encodings import decode_text
-from chunkcore.reading.visible import Html, html_setting, with_right_places
-from chunkcore.text import Document, Mark, Span
+from chunkcore.reading.visible import Html, html_setting, section_marks, with_right_places
+from chunkcore.text import Document, Mark
 
 LARGEST = 512 * 1024**2  # bytes of a file that is read whole
 _HEAD = 1024
@@ -111,8 +110,8 @@ def _with_sections(reading: Reading) -> Reading:
         if not starts or document.text[end : heading.start].strip():
             starts.append(heading.start)
         end = heading.end
-    sections = tuple(Mark("section", Span(*pair)) for pair in pairwise([*starts, document.size]))
-    return reading._replace(document=replace(document, marks=document.marks + sections))
+    marks = document.marks + section_marks([*starts, document.size])
+    return reading._replace(document=replace(document, marks=marks))
 
 
 def _reader_of(path: Path, head: bytes) -> type[Reader] | None:

@@ -22,14 +22,7 @@ _DESTINATIONS = {
     "moMath": "equations",
 }
 # The first two begin it, unless with 0.
-_RAISING = (
-    "super",
-    "up",
-    "nosupersub",
-    "plain",
-    "sub",
-    "dn",
-)
+_RAISING = ("super", "up", "nosupersub", "plain", "sub", "dn")
 # No characters: before each group that is taken out of the text, and around raised text.
 _BREAK, _RAISE, _LOWER = "\ufdd0", "\ufdd1", "\ufdd2"
 _RAISED_RTF = re.compile(f"{_RAISE}([^{_RAISE}{_LOWER}]*){_LOWER}|[{_RAISE}{_LOWER}]")

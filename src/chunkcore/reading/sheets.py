@@ -9,6 +9,7 @@ from io import BytesIO
 from itertools import groupby, repeat
 from typing import Any
 
+from chunkcore.boundaries import one_line
 from chunkcore.lazy import needed
 from chunkcore.reading import base
 from chunkcore.reading.base import listed, readers
@@ -45,10 +46,9 @@ class Xlsx(Packed):
                 hidden.append(sheet.title)
                 continue
             base.on_reached(f"sheet {sheet.title[:50]!r}")
-            other = formulas and formulas[sheet.title]
-            tables = _sheet(_sheet_rows(sheet, other, shown))
+            tables = _sheet(_sheet_rows(sheet, formulas and formulas[sheet.title], shown))
             if tables:
-                text += f"\n\n## {' '.join(sheet.title.split())}\n\n{tables}"
+                text += f"\n\n## {one_line(sheet.title)}\n\n{tables}"
         if hidden:
             notes.append(f"hidden sheets are left out: {listed(hidden)}")
         if shown:
@@ -126,7 +126,7 @@ def _sheet(rows: Iterable[list[str]]) -> str:
         ]
         if not current or head == [True, False]:
             parts.append(table(current))
-            lines = "\n".join(" ".join(row[left].split()) for row in block[:titles])
+            lines = "\n".join(one_line(row[left]) for row in block[:titles])
             parts.append(lines and f"### {lines}")
             current = []
             block = block[titles:]
@@ -221,7 +221,7 @@ def table(rows: Iterable[Sequence[str]]) -> str:
     """
     lines = []
     for row in rows:
-        cells = [in_cell(" ".join(cell.split())) for cell in row]
+        cells = [in_cell(one_line(cell)) for cell in row]
         while cells and not cells[-1]:
             cells.pop()
         if cells:

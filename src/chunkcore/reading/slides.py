@@ -8,6 +8,7 @@ from contextlib import suppress
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
+from chunkcore.boundaries import one_line
 from chunkcore.lazy import needed
 from chunkcore.reading.base import listed, readers
 from chunkcore.reading.office import (
@@ -69,8 +70,7 @@ def _slide(slide: Any) -> str:
     frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     if frame and frame.text.strip():
         blocks.append(f"\n### Notes:\n{frame.text}")
-    lines = "\n".join(blocks).replace("\v", "\n")
-    return re.sub(r"\n{3,}", "\n\n", lines).strip()
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(blocks).replace("\v", "\n")).strip()
 
 
 def _mend_slide(root: _Element) -> None:
@@ -116,12 +116,12 @@ def _shapes(shapes: Iterable[Any], title: Any) -> Iterator[str]:
         elif shape.has_text_frame:
             text = shape.text_frame.text
             is_title = shape == title and text.strip()
-            yield f"# {' '.join(text.split())}" if is_title else text
+            yield f"# {one_line(text)}" if is_title else text
         else:
             for label in shape.element.xpath("./p:nvPicPr/p:cNvPr/@descr"):
-                words = re.sub(r"[][]", " ", label).split()
+                shown = one_line(re.sub(r"[][]", " ", label))
                 picture = re.sub(r"\W", "", shape.name)
-                yield f"\n![{' '.join(words)}]({picture}.jpg)\n"
+                yield f"\n![{shown}]({picture}.jpg)\n"
 
 
 def _top_left(shape: Any) -> tuple[int, int]:

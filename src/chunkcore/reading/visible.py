@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from chunkcore.boundaries import HTML_PAGE, words
+from chunkcore.boundaries import HTML_PAGE, one_line, words
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import (
     BLOCK_TAGS,
@@ -100,8 +100,12 @@ def visible_document(document: Document) -> Document:
     visible = _visible(document, seen, is_html=True)
     edges = tuple(map(seen.place, block_edges(document.text)))
     starts = sorted({*map(seen.place, heading_tags(document.text)), len(seen.text)})
-    sections = tuple(Mark("section", Span(*pair)) for pair in pairwise(starts))
-    return replace(visible, edges=edges, marks=visible.marks + sections)
+    return replace(visible, edges=edges, marks=visible.marks + section_marks(starts))
+
+
+def section_marks(starts: Sequence[int]) -> tuple[Mark, ...]:
+    """A mark ``section`` from each place to the next."""
+    return tuple(Mark("section", Span(*pair)) for pair in pairwise(starts))
 
 
 class SeenSpans:
@@ -316,7 +320,7 @@ class Page(Reader):
         metadata = {"format": "markdown"}
         title = _TITLE.search(html)
         if title:
-            metadata["title"] = " ".join(unescape(title[1]).split())
+            metadata["title"] = one_line(unescape(title[1]))
         return Reading(Document(name, text, metadata, source_mark(html, text)), tuple(notes))
 
 
@@ -328,8 +332,7 @@ def _plain_text(html: str) -> str:
 
     shown = UNREAD.sub(" ", without_hidden(html))
     text = unescape(_ANY_TAG.sub(between, _TITLE.sub("", shown)))
-    rows = (" ".join(row.split()) for row in text.splitlines())
-    return "\n".join(row for row in rows if row)
+    return "\n".join(filter(None, map(one_line, text.splitlines())))
 
 
 def visible_text(html: str) -> str:
