@@ -46,6 +46,7 @@ from chunkadapters.configuration import (
 )
 from chunkadapters.exact import SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
+    ALSO_IN,
     BOOKKEEPING,
     CONTEXT,
     NOWHERE,
@@ -95,8 +96,11 @@ def stated_place(node: BaseNode) -> Metadata:
     """A node's metadata and its place, for `KEYS` to read."""
     place = {key: getattr(node, key, None) for key in (KEYS.start, KEYS.end)}
     source = node.source_node
-    if source is not None and source.metadata.get(PASSAGE) == node.node_id:
-        place[KEYS.spans] = source.metadata.get(KEYS.spans)
+    if source is not None:
+        if source.metadata.get(PASSAGE) == node.node_id:
+            place[KEYS.spans] = source.metadata.get(KEYS.spans)
+        if ALSO_IN in source.metadata:
+            place[ALSO_IN] = source.metadata[ALSO_IN]
     return {**node.metadata, **place}
 
 

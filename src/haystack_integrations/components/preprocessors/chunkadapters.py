@@ -124,10 +124,8 @@ class ChunkcoreDocumentSplitter(Serialized):
     @property
     def options(self) -> dict[str, Any]:
         """The chunker's options as plain values, Haystack's components serialised. Raises `OptionError`."""
-        options = options_of(self.chunker)
-        for name, value in options.items():
-            options[name] = written(getattr(self.chunker, name), value)
-        return options
+        options = options_of(self.chunker).items()
+        return {name: written(getattr(self.chunker, name), value) for name, value in options}
 
     def _arguments(self) -> dict[str, object]:
         """All options, so that changed defaults do not change a stored pipeline."""
