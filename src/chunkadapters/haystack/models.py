@@ -112,11 +112,7 @@ def written(value: object, plain: object) -> Any:
 
 def restored(value: object) -> object:
     """The component that `written` described; anything else as it is. Raises `DeserializationError`."""
-    if not (
-        isinstance(value, dict)
-        and isinstance(value.get("type"), str)
-        and "init_parameters" in value
-    ):
+    if not isinstance(value, dict) or not {"type", "init_parameters"} <= value.keys():
         return value
     return component_from_dict(import_class_by_name(value["type"]), value, "model")
 

@@ -51,6 +51,7 @@ from chunkadapters.places import (
     WHOLE,
     Metadata,
     MetadataLike,
+    Origin,
     chunk_place,
     chunk_records,
     inherited,
@@ -174,12 +175,14 @@ class ChunkcoreDocumentSplitter(Serialized):
     def _documents(
         self, source: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[Document]:
-        if self.keep_white_space:
-            chunks = _with_white_space(source, chunks)
+        chain = root_of(source)
+        # What stands between the spans of a chunk that is cut again has no place in the root.
+        if self.keep_white_space and not chain[1].parts:
+            chunks = _with_white_space(source.text, chunks)
         is_chunk = KEYS.start in source.metadata
         parent = inherited(source.metadata, of_a_chunk=is_chunk, drop=OF_ONE_CHUNK)
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
-        pages, roots = page_numbers(source, chunks), root_places(source, chunks)
+        pages, roots = page_numbers(source, chunks), root_places(chain, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
         split: list[Document] = []
         for (text, chunk_id, record), page, root in zip(records, pages, roots, strict=True):
@@ -194,9 +197,9 @@ class ChunkcoreDocumentSplitter(Serialized):
         return split
 
 
-def root_places(source: CoreDocument, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
+def root_places(chain: tuple[str, Origin], chunks: Sequence[Chunk]) -> Iterator[Metadata]:
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
-    root_id, origin = root_of(source)
+    root_id, origin = chain
     for chunk in chunks:
         root = chunk_place(chunk, origin)
         place = {}
@@ -205,14 +208,8 @@ def root_places(source: CoreDocument, chunks: Sequence[Chunk]) -> Iterator[Metad
         yield place
 
 
-def _with_white_space(source: CoreDocument, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """The chunks with the white space up to the next one; the first one also with leading white space.
-
-    Chunks of a chunk of several spans stay as they are: what stands between its spans has no place in the root.
-    """
-    text, (_, origin) = source.text, root_of(source)
-    if origin.parts:
-        return chunks
+def _with_white_space(text: str, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks with the white space up to the next one; the first one also with leading white space."""
     extended: list[Chunk] = []
     for chunk, gap in with_white_space(text, chunks):
         if len(chunk.spans) == 1 and not chunk.derived:
@@ -318,7 +315,7 @@ class ChunkcoreExactSplitter(Serialized):
         ]
         cut, records = placed_records(source, pieces, WHOLE, KEYS, self.unplaced)
         placed = []
-        pages, roots = page_numbers(source, cut), root_places(source, cut)
+        pages, roots = page_numbers(source, cut), root_places(root_of(source), cut)
         for chunk, record, page, root in zip(chunks, records, pages, roots, strict=True):
             meta = dict(chunk.meta)
             meta.pop(KEYS.start, None)
