@@ -78,13 +78,12 @@ def from_document(document: CoreDocument) -> Document:
 
     The metadata have ``page_marks``, which no model reads and nodes of `ChunkcoreNodeParser` do not inherit.
     """
-    unread = [PAGE_MARKS]
     return Document(
         id_=document.id,
         text=document.text,
         metadata=with_page_marks(document),
-        excluded_embed_metadata_keys=unread,
-        excluded_llm_metadata_keys=unread.copy(),
+        excluded_embed_metadata_keys=[PAGE_MARKS],
+        excluded_llm_metadata_keys=[PAGE_MARKS],
     )
 
 

@@ -421,10 +421,11 @@ class ChunkcoreIndexUpdater(Serialized):
         filters = {"field": "meta.source_id", "operator": "in", "value": sorted(sources)}
         stored = self.document_store.filter_documents(filters=filters) if sources else []
         by_id = {chunk.id: chunk for chunk in stored}
-        embedded: dict[str, Document] = {}
-        for chunk in stored:
-            if chunk.embedding is not None or chunk.sparse_embedding is not None:
-                embedded.setdefault(_content(chunk), chunk)
+        embedded = {
+            _content(chunk): chunk
+            for chunk in stored
+            if chunk.embedding is not None or chunk.sparse_embedding is not None
+        }
         fresh, moved = [], []
         for chunk in documents:
             if chunk.id in by_id and _same(by_id[chunk.id], chunk):
