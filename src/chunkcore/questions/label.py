@@ -216,10 +216,9 @@ class LabelledQuestions:
         with self._locked():
             if version is not None and version not in map(_version, self._rows[number:][:1]):
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
-            changed = dict(self._row(number))
+            row = self._row(number)
             evidence = self._joined(spans)
-            for key in _LABELS:
-                changed.pop(key, None)
+            changed = {key: value for key, value in row.items() if key not in _LABELS}
             changed.setdefault("id", next(_free_ids(self._rows)))
             if evidence:
                 changed["evidence"] = evidence
@@ -274,10 +273,11 @@ class LabelledQuestions:
             except (EvidenceError, TypeError) as error:
                 problem = f"{_REPLACED}: {error}"
                 continue
-            number = self.numbers[place.document_id]
-            text = place.span.slice(self.documents[number].text)
-            start, end = place.span.start, place.span.end
-            evidence.append({"document": number, "start": start, "end": end, "text": text})
+            number, span = self.numbers[place.document_id], place.span
+            text = span.slice(self.documents[number].text)
+            evidence.append(
+                {"document": number, "start": span.start, "end": span.end, "text": text}
+            )
         return evidence, problem
 
 
@@ -362,12 +362,11 @@ class LabelServer(ThreadingHTTPServer):
         text = without_tags(self.questions.documents[number])
         starts = []
         for start, end in sentence_ranges(text).tolist():
-            while start < end:
+            while end - start > _UNIT:
                 starts.append(start)
-                if end - start <= _UNIT:
-                    break
                 space = text.rfind(" ", start + 1, start + _UNIT)
                 start = space + 1 if space > 0 else start + _UNIT
+            starts.append(start)
         return [*(starts or [0]), len(text)]
 
     def page(self) -> tuple[bytes, str]:

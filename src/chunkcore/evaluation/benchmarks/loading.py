@@ -504,9 +504,13 @@ def load_benchmark(
             f"left out: {len(reader.problems):,} of {counted(len(rows), 'question')} (each is in the benchmark's "
             f"`problems`); the first, {echo(first.query_id)}: {first.reason}"
         )
-    problems, without_evidence = tuple(reader.problems), tuple(reader.without_evidence)
-    name = name or _name_of(documents)
-    return Benchmark(name, contents.documents, reader.queries, problems, without_evidence)
+    return Benchmark(
+        name or _name_of(documents),
+        contents.documents,
+        reader.queries,
+        tuple(reader.problems),
+        tuple(reader.without_evidence),
+    )
 
 
 def contents_of(
