@@ -45,10 +45,6 @@ from chunkcore.tokens import TokenCounter, get_counter
 MinRule = Literal["holding", "touching"]
 CountsOf = Callable[[Unit, Depth | None, bool], Counts]
 _OCCURRENCES = 1000  # of an ambiguous text that are tried
-_STARTS: dict[Unit, Callable[[str], Numbers]] = {
-    "sentence": lambda text: sentence_ranges(text)[:, 0],
-    "document": lambda text: np.zeros(1, np.int64),
-}
 
 
 @suggesting
@@ -302,11 +298,13 @@ class Scorer:
 
     def _relevance_in(self, unit: Unit) -> Relevance:
         """The evidence in this unit."""
-        axis = self.axis
+        axis, documents = self.axis, self.benchmark.documents
         if unit == "token":
             axis = self.tokens
-        elif unit != "character":
-            axis = Axis(self.benchmark.documents, _STARTS[unit])
+        elif unit == "sentence":
+            axis = Axis(documents, lambda text: sentence_ranges(text)[:, 0])
+        elif unit == "document":
+            axis = Axis(documents, lambda text: np.zeros(1, np.int64))
         return Relevance(axis, self._evidence, len(self.benchmark.queries))
 
     @cached_property
