@@ -254,7 +254,7 @@ _ENOUGH = 20  # questions; fewer give no threshold
 class Dropped(NamedTuple):
     """A dropped question's place, and why."""
 
-    index: int
+    place: int
     stage: Literal["duplicate", "relevance"]
     reason: str
 
@@ -326,8 +326,7 @@ _CERTAIN = 0.8  # of a place that is accepted
 _UNSURE = ("ambiguous", "part", "unlocated")
 
 
-@dataclass(frozen=True)
-class LabelState:
+class LabelState(NamedTuple):
     """What has become of an excerpt.
 
     Attributes:
