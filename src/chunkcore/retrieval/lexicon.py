@@ -57,20 +57,15 @@ _JOINER = "\u034f"
 _TAG = re.compile(r"<[/!?a-zA-Z][^<>]*>")
 # Tags inside a word, which a reader sees as one word; two links in a row are two words.
 _IN_WORD = re.compile(
-    r"(?<=\w)(?!</a\s*><a\b)(?:<!--(?:(?!-->).){0,200}-->|</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd"
-    r"|mark|nobr|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr)(?:\s[^<>]*)?/?>)+(?=[\w&])",
-    re.DOTALL | re.IGNORECASE,
+    r"(?is)(?<=\w)(?!</a\s*><a\b)(?:<!--(?:(?!-->).){0,200}-->|</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i"
+    r"|ins|kbd|mark|nobr|q|s|samp|small|span|strike|strong|sub|sup|tt|u|var|wbr)(?:\s[^<>]*)?/?>)+(?=[\w&])"
 )
 # The same of Markdown: HTML's tags, and marks of emphasis.
-_MARKS_IN_WORD = re.compile(
-    rf"{_IN_WORD.pattern}|(?<=[^\W\d_])\*{{1,3}}(?=[^\W\d_])", re.DOTALL | re.IGNORECASE
-)
+_MARKS_IN_WORD = re.compile(rf"{_IN_WORD.pattern}|(?<=[^\W\d_])\*{{1,3}}(?=[^\W\d_])")
 _WORD_JOINER = "\u2060"
-_END_OF_NAVIGATION = re.compile(r"</nav\s*>", re.IGNORECASE)
+_END_OF_NAVIGATION = re.compile(r"(?i)</nav\s*>")
 # From its first tag to the first that closes one.
-_NAVIGATION = re.compile(
-    rf"<nav\b[^<>]*>.*?{_END_OF_NAVIGATION.pattern}", re.DOTALL | re.IGNORECASE
-)
+_NAVIGATION = re.compile(r"(?is)<nav\b[^<>]*>.*?</nav\s*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
 _FIRST = regex.compile(r"first([1-9]\d?)")
 # "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
@@ -104,8 +99,8 @@ def _words(text: str) -> tuple[list[str], list[str]]:
     if not is_unspaced:
         runs = _SPACED.findall(folded)
         return (_with_parts(runs) if _JOINTS.search(folded) else runs), []
-    pieces: list[str] = []
-    singles: list[str] = []
+    pieces = []
+    singles = []
     for match in _RUN.finditer(_JOINTS_IN_UNSPACED.sub("", folded)):
         if match[1] is None:
             pieces += _with_parts([match[0]])
@@ -121,7 +116,7 @@ def _words(text: str) -> tuple[list[str], list[str]]:
 
 def _with_parts(runs: Iterable[str]) -> list[str]:
     """Words without the joints that nobody sees, each followed by its parts between joints."""
-    pieces: list[str] = []
+    pieces = []
     for run in runs:
         if not _JOINTS.search(run):
             pieces.append(run)
@@ -152,7 +147,7 @@ def without_tags(document: Document, fill: str = " ") -> str:
     def blank(match: re.Match[str]) -> str:
         return " " + fill * (len(match[0]) - 1)
 
-    pieces: list[str] = []
+    pieces = []
     place = 0
     for start, stop in hidden_ranges(document.text):
         pieces += [document.text[place:start], " ", fill * (stop - start - 1)]
@@ -288,7 +283,7 @@ class Postings:
         form: str = "whole",
     ) -> Postings:
         """Of the texts' `word_keys`. Time O(n log n) in the words, 12 bytes of memory a word."""
-        numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        numbers = defaultdict[str, int](count().__next__)
         occurrences, lengths, sizes_of_texts = array("i"), array("q"), array("q")
         for text in texts:
             # A question of one character finds it in longer runs. Single characters make no text longer.
@@ -333,25 +328,21 @@ class Postings:
         size: int,
     ) -> Postings:
         """The texts of several as one index of `size` texts. Each comes with its texts' new numbers, -1 for none."""
-        keys, which = np.unique(
-            np.concatenate([part.keys for part, _ in parts]), return_inverse=True
-        )
-        lengths = np.zeros(size, np.int64)
-        first, width = 0, max(1, size)
+        keys = np.unique(np.concatenate([part.keys for part, _ in parts]))
+        lengths = np.zeros(size + 1, np.int64)  # the last is of texts without a number
+        width = max(1, size)
         rows, counts = [], []
         for part, numbers in parts:
-            is_kept = numbers >= 0
-            lengths[numbers[is_kept]] = part.lengths[is_kept]
-            words = np.repeat(which[first : first + len(part.keys)], np.diff(part.begins))
-            first += len(part.keys)
+            lengths[numbers] = part.lengths
+            words = np.repeat(np.searchsorted(keys, part.keys), np.diff(part.begins))
             new = numbers[part.texts]
             rows.append((words * width + new)[new >= 0])
-            counts.append(part.counts[new >= 0].astype(np.int64))
+            counts.append(part.counts[new >= 0])
         places = np.concatenate(rows)
         order = np.argsort(places, kind="stable")
         kept, words = np.unique(places[order] // width, return_inverse=True)  # some lost all texts
         places = words * width + places[order] % width
-        return cls._sorted(keys[kept], places, np.concatenate(counts)[order], lengths)
+        return cls._sorted(keys[kept], places, np.concatenate(counts)[order], lengths[:-1])
 
     def selected(self, numbers: Numbers) -> Postings:
         """The postings of these texts, numbered from 0 in this order; the arrays are shared. For `of_word` only."""

@@ -350,10 +350,9 @@ class TextVectors:
         Source: Nguyen et al. (2025), section 3.1. Raises `ModelError`: the model failed twice.
         """
         vectors, owners = self._rows(corpus, "texts")
-        firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+        _, firsts, counts = np.unique(owners, return_index=True, return_counts=True)
         if len(firsts) == len(owners):
             return vectors, owners
-        counts = np.diff(firsts, append=len(owners))
         held = np.asarray(vectors)
         means = np.add.reduceat(held.astype(float), firsts, axis=0) / counts[:, None]
         several = counts > 1
