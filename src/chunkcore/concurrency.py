@@ -171,7 +171,7 @@ def write_block(file: BinaryIO, block: bytes) -> None:
 
 def requests() -> Iterator[bytes]:
     """The blocks that come. The process ends when no more can come, even at work."""
-    blocks: SimpleQueue[bytes] = SimpleQueue()
+    blocks = SimpleQueue[bytes]()
 
     def listen() -> None:
         while (block := read_block(sys.stdin.buffer)) is not None:

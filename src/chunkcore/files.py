@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from chunkcore.errors import DataError, NotWrittenError, echo
-from chunkcore.plain import digest
+from chunkcore.plain import JsonObject, digest
 
 _PDF = b"%PDF-"  # the one common binary format that can be without NULs
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -131,7 +131,7 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise empty(path)
 
 
-def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_lines(path: Path) -> Iterator[tuple[int, JsonObject]]:
     """Line number, from 1, and object of each line that is not blank. Raises `DataError`: no object, or no text."""
     # Not str.splitlines, which cuts at U+2028 and U+0085: JSON strings may contain them.
     for number, line in text_lines(path):
@@ -139,7 +139,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, json_object(line, f"{path}, line {number}: ")
 
 
-def json_object(line: str, place: str = "") -> dict[str, Any]:
+def json_object(line: str, place: str = "") -> JsonObject:
     """The JSON object of a line. Raises `DataError`, which begins with `place`, for any other line."""
     try:
         row = json.loads(line)
@@ -269,7 +269,7 @@ def write_parts(path: Path, parts: Iterable[bytes]) -> Path:
 
 def write_files(contents: Mapping[Path, Iterable[bytes]]) -> None:
     """`write_parts` of several files: all are on the disk before the first is moved, so a full disk changes none."""
-    unfinished: dict[Path, Path] = {}
+    unfinished = {}
     path = Path()
     try:
         for path, parts in contents.items():
@@ -402,7 +402,7 @@ def _is_unchanged(path: Path) -> bool:
     return file.is_file() and digest(file.read_bytes()) in accepted
 
 
-def _checksums_of(path: Path) -> tuple[Path, dict[str, Any]]:
+def _checksums_of(path: Path) -> tuple[Path, JsonObject]:
     """A file by the name that the checksums of its folder have, and these; {} where they do not have it.
 
     They are those of the file's own folder, else those beside a link to it, as in a folder of links to a store.

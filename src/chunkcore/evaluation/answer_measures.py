@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import regex
 
@@ -27,7 +27,8 @@ from chunkcore.models.llm.base import (
 )
 
 
-class AnsweredQuestion(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestion:
     """A question, the system's answer, and the references."""
 
     question: str

@@ -291,9 +291,8 @@ class Report(Frame):
         """The measure's score of each query. Raises `OptionError` if it was not evaluated."""
         key = get_measure(measure)
         if key not in self.scores:
-            raise OptionError(
-                f"{self.name} was not evaluated with {key}: expected one of {', '.join(map(str, self.scores))}"
-            )
+            names = ", ".join(map(str, self.scores))
+            raise OptionError(f"{self.name} was not evaluated with {key}: expected one of {names}")
         return self.scores[key]
 
     def mean(self, measure: Measure | str = "") -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
@@ -112,10 +112,10 @@ def validate_benchmark(
     """
     contents = contents_of(documents, questions, (), follow_links)
     file = _questions_file(documents, questions)
-    source, before = contents.questions, ""
-    if file is not None:
-        source, before = _lines(file), f"{file}, "
-    rows = list(source)
+    if file is None:
+        rows, before = list(contents.questions), ""
+    else:
+        rows, before = _lines(file), f"{file}, "
     if not rows:
         raise DataError(
             f'{before}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
@@ -217,18 +217,19 @@ def _questions_file(
     return Path(questions) if isinstance(questions, str | Path) else None
 
 
-def _lines(path: Path) -> Iterator[Row]:
+def _lines(path: Path) -> list[Row]:
     """The rows of a file of questions; a damaged line of JSON becomes one that is left out."""
     if path.suffix.lower() in TABLES:
-        yield from question_rows(path)
-        return
+        return list(question_rows(path))
+    rows: list[Row] = []
     for number, line in text_lines(path):
         if line.strip():
             try:
                 row = json_object(line)
             except DataError as error:
                 row = {"left_out": str(error)}
-            yield f"line {number}", row
+            rows.append((f"line {number}", row))
+    return rows
 
 
 def _given_answers(query: Query) -> _Problems:
@@ -251,15 +252,17 @@ def _words(text: str) -> str:
 _ENOUGH = 20  # questions; fewer give no threshold
 
 
-class Dropped(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Dropped:
     """A dropped question's place, and why."""
 
-    place: int
+    index: int
     stage: Literal["duplicate", "relevance"]
     reason: str
 
 
-class Filtered(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Filtered:
     """The least cosine of a related excerpt (None: of too few questions), and the dropped questions in order."""
 
     relevance: float | None
@@ -326,7 +329,8 @@ _CERTAIN = 0.8  # of a place that is accepted
 _UNSURE = ("ambiguous", "part", "unlocated")
 
 
-class LabelState(NamedTuple):
+@dataclass(frozen=True)
+class LabelState:
     """What has become of an excerpt.
 
     Attributes:

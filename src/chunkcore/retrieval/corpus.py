@@ -213,7 +213,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     @cached_property
     def repeating(self) -> Mapping[int, int]:
         """The chunks that begin with a table's header, which the chunk before has too: how many spans that has."""
-        counts: dict[int, int] = {}
+        counts = {}
         for place, chunk in self.special.items():
             if not place or len(chunk.spans) < 2 or chunk.derived:
                 continue
@@ -294,7 +294,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     def _segments(self) -> tuple[Sequence[str], Numbers]:
         if not any(chunk.segments for chunk in self.special.values()):
             return self.texts, np.arange(len(self), dtype=np.int64)
-        texts: list[str] = []
+        texts = []
         counts = []
         for chunk in self:
             parts = segment_texts(chunk, self.sources[chunk.document_id].text)

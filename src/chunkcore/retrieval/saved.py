@@ -31,7 +31,7 @@ from chunkcore.errors import ChunkcoreError, DataError, echo
 from chunkcore.files import check_no_link, installed_version, locked_folder, open_file, write_parts
 from chunkcore.models.base import Embedder
 from chunkcore.models.endpoint import check_stays_here
-from chunkcore.plain import plain
+from chunkcore.plain import JsonObject, plain
 from chunkcore.reading.visible import with_right_places
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.retrieval.lexicon import Postings
@@ -102,7 +102,7 @@ class Enough:
     index: IndexFacts = IndexFacts()
 
     @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Enough:
+    def read(cls, values: JsonObject) -> Enough:
         """What a manifest has."""
         facts, presences = values["index"], tuple(values["presences"])
         index = IndexFacts(**{**facts, "documents": tuple(facts["documents"])})
@@ -116,7 +116,7 @@ class Contents(NamedTuple):
     retriever: str
     corpus: ChunkedCorpus
     vectors: TextVectors | None
-    notes: Mapping[str, Any]
+    notes: JsonObject
     enough: Enough | None = None
 
 
@@ -178,7 +178,7 @@ def is_ours(path: Path) -> bool:
     return _OURS.fullmatch(path.name) is not None
 
 
-def read_manifest(folder: Path | str) -> dict[str, Any]:
+def read_manifest(folder: Path | str) -> JsonObject:
     """What a saved index says of itself: version, retriever, chunker, embedder, counts, notes.
 
     Raises `DataError`: there is none, or it is damaged.
@@ -252,7 +252,7 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
 
 
 def _json(
-    row: Mapping[str, Any],
+    row: JsonObject,
     name: str,
 ) -> bytes:
     try:
@@ -291,7 +291,7 @@ def _array_parts(array: Rows | NDArray[Any]) -> Iterator[bytes]:
 def _written(
     path: Path,
     parts: Iterable[bytes],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Write a file; returns its size and checksum."""
     digest, size = hashlib.sha256(), 0
 
@@ -309,8 +309,8 @@ def _written(
 def _manifest(
     contents: Contents,
     data: str,
-    files: Mapping[str, Any],
-) -> dict[str, Any]:
+    files: JsonObject,
+) -> JsonObject:
     corpus = contents.corpus
     embedder = chunker = None
     if contents.vectors is not None:
@@ -336,7 +336,7 @@ def _manifest(
     }
 
 
-def _checksum(manifest: Mapping[str, Any]) -> str:
+def _checksum(manifest: JsonObject) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
@@ -371,9 +371,9 @@ def read_index(folder: Path, embedder: Embedder | str | None = None) -> tuple[Co
 class _Data:
     """The files of a saved index's data. Raises `DataError`: one is not what the manifest expects."""
 
-    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, manifest: JsonObject) -> None:
         self._folder: Path = folder / manifest["data"]
-        self.files: Mapping[str, Mapping[str, Any]] = manifest["files"]
+        self.files: dict[str, JsonObject] = manifest["files"]
 
     def _file(self, name: str) -> Path:
         """A file that is a regular one, as others may never end, and as large as expected."""
@@ -428,9 +428,7 @@ def _check_inside(numbers: Numbers, end: int) -> None:
     _check_fit(((numbers >= 0) & (numbers < end)).all())
 
 
-def _contents(
-    data: _Data, manifest: Mapping[str, Any], embedder: Embedder | str | None
-) -> Contents:
+def _contents(data: _Data, manifest: JsonObject, embedder: Embedder | str | None) -> Contents:
     corpus = _corpus(data, manifest)
     model, enough, vectors = manifest["embedder"], manifest.get("enough"), None
     if model is not None:
@@ -446,7 +444,7 @@ def _contents(
     return Contents(manifest["retriever"], corpus, vectors, manifest["notes"], enough)
 
 
-def _corpus(data: _Data, manifest: Mapping[str, Any]) -> ChunkedCorpus:
+def _corpus(data: _Data, manifest: JsonObject) -> ChunkedCorpus:
     texts = memoryview(data.bytes("texts.bin"))
     documents = [_document(row, texts) for row in data.lines("documents.jsonl")]
     special = {}
@@ -471,7 +469,7 @@ def _corpus(data: _Data, manifest: Mapping[str, Any]) -> ChunkedCorpus:
     return corpus
 
 
-def _document(row: Mapping[str, Any], texts: memoryview) -> Document:
+def _document(row: JsonObject, texts: memoryview) -> Document:
     begin = row["begin"]
     text = str(texts[begin : begin + row["bytes"]], "utf-8", "surrogatepass")
     marks = tuple(map(Mark.from_dict, row["marks"]))

@@ -51,7 +51,7 @@ from chunkcore.run import Retrieved
 from chunkcore.spans import Numbers, Scores
 from chunkcore.tokens import TokenCounter
 
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_QUOTED = re.compile(r'(?s)"(?:[^"\\]|\\.)*"')
 _SUFFIX = re.compile(r"\+\s*(\w+)\s*(?::|$)")
 
 

@@ -17,7 +17,7 @@ from chunkcore.files import UnreadError, installed_version
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder
 from chunkcore.options import check_option_names
-from chunkcore.plain import encodable, terminal_text
+from chunkcore.plain import JsonObject, encodable, terminal_text
 from chunkcore.reading import read_file
 from chunkcore.reading.opening import folder_documents, load_documents, walk_folder
 from chunkcore.reading.visible import from_source, html_setting, in_source, lines_of
@@ -106,7 +106,7 @@ class FolderIndex:
                 self._current[key] = False
         return self._current[key]
 
-    def row(self, passage: Retrieved) -> dict[str, Any]:
+    def row(self, passage: Retrieved) -> JsonObject:
         """A passage as JSON values: document_id, file, lines (first and last, from 1), pages, spans, score, text and
         parts. Lines and spans are those of the file.
         """
@@ -240,10 +240,8 @@ def index_files(
         "html": html_setting(),
     }
     before, notes = _earlier(folder, embedder, settings)
-    kept: set[str] = set()
-    unread: dict[str, str] = {}
-    if not reread:
-        kept, unread = _as_before(docs, notes, stamps)
+    known = {} if reread else notes
+    kept, unread = _as_before(docs, known, stamps)
     documents = []
     if stamps.keys() - kept - unread.keys() or closed or not kept:
         documents = _documents(docs, kept, unread, follow_links=follow_links)
@@ -260,7 +258,7 @@ def index_files(
 
 
 def _as_before(
-    docs: Path, notes: Mapping[str, Any], stamps: Mapping[str, Stamp]
+    docs: Path, notes: JsonObject, stamps: Mapping[str, Stamp]
 ) -> tuple[set[str], dict[str, str]]:
     """The files that were read and are as they were; and those that could not be read, with the reasons."""
     if not notes:
@@ -320,8 +318,8 @@ def _updated(
 
 
 def _earlier(
-    folder: Path | None, embedder: Embedder | None, settings: Mapping[str, object]
-) -> tuple[Index | None, Mapping[str, Any]]:
+    folder: Path | None, embedder: Embedder | None, settings: JsonObject
+) -> tuple[Index | None, JsonObject]:
     """The index in the folder and its notes, if it is whole and of these settings."""
     if folder is not None and (folder / MANIFEST).exists():
         try:
@@ -339,8 +337,8 @@ def _earlier(
 def _saved(
     opened: FolderIndex,
     before: Index | None,
-    old_notes: Mapping[str, object],
-    notes: Mapping[str, object],
+    old_notes: JsonObject,
+    notes: JsonObject,
 ) -> FolderIndex:
     """The index, saved in its folder unless that has it already."""
     index, folder = opened.index, opened.folder
@@ -511,7 +509,7 @@ def _answer(
     searched: FolderIndex,
     question: str,
     max_tokens: MaxTokens | None,
-    where: Mapping[str, Any] | None,
+    where: JsonObject | None,
 ) -> CallToolResult:
     from mcp_types import CallToolResult, ContentBlock, TextContent
 

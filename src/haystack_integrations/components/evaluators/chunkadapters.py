@@ -38,16 +38,17 @@ class ChunkcoreSpanEvaluator(Serialized):
         measure: str = "Recall@1000tok",
         counter: str = "cl100k_base",
     ) -> None:
-        self.benchmark, self.counter = benchmark, counter
         self.measure = str(get_measure(measure))
+        self.counter = counter
+        self._name = benchmark if isinstance(benchmark, str) else None
         self._scorer = QuestionScorer(benchmark, counter)
 
     def _arguments(self) -> dict[str, object]:
-        if not isinstance(self.benchmark, str):
+        if self._name is None:
             raise OptionError(
                 "a benchmark that was given as an object cannot be written down: name a collection"
             )
-        return Serialized._arguments(self)
+        return {"benchmark": self._name, "measure": self.measure, "counter": self.counter}
 
     @component.output_types(score=float, individual_scores=list[float])
     def run(

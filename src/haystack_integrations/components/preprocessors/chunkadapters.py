@@ -51,7 +51,6 @@ from chunkadapters.places import (
     WHOLE,
     Metadata,
     MetadataLike,
-    Origin,
     chunk_place,
     chunk_records,
     inherited,
@@ -125,8 +124,10 @@ class ChunkcoreDocumentSplitter(Serialized):
     @property
     def options(self) -> dict[str, Any]:
         """The chunker's options as plain values, Haystack's components serialised. Raises `OptionError`."""
-        options = options_of(self.chunker).items()
-        return {name: written(getattr(self.chunker, name), value) for name, value in options}
+        options = options_of(self.chunker)
+        for name, value in options.items():
+            options[name] = written(getattr(self.chunker, name), value)
+        return options
 
     def _arguments(self) -> dict[str, object]:
         """All options, so that changed defaults do not change a stored pipeline."""
@@ -175,14 +176,12 @@ class ChunkcoreDocumentSplitter(Serialized):
     def _documents(
         self, source: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[Document]:
-        chain = root_of(source)
-        # What stands between the spans of a chunk that is cut again has no place in the root.
-        if self.keep_white_space and not chain[1].parts:
-            chunks = _with_white_space(source.text, chunks)
+        if self.keep_white_space:
+            chunks = _with_white_space(source, chunks)
         is_chunk = KEYS.start in source.metadata
         parent = inherited(source.metadata, of_a_chunk=is_chunk, drop=OF_ONE_CHUNK)
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
-        pages, roots = page_numbers(source, chunks), root_places(chain, chunks)
+        pages, roots = page_numbers(source, chunks), root_places(source, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
         split: list[Document] = []
         for (text, chunk_id, record), page, root in zip(records, pages, roots, strict=True):
@@ -197,9 +196,9 @@ class ChunkcoreDocumentSplitter(Serialized):
         return split
 
 
-def root_places(chain: tuple[str, Origin], chunks: Sequence[Chunk]) -> Iterator[Metadata]:
+def root_places(source: CoreDocument, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
-    root_id, origin = chain
+    root_id, origin = root_of(source)
     for chunk in chunks:
         root = chunk_place(chunk, origin)
         place = {}
@@ -208,8 +207,14 @@ def root_places(chain: tuple[str, Origin], chunks: Sequence[Chunk]) -> Iterator[
         yield place
 
 
-def _with_white_space(text: str, chunks: Sequence[Chunk]) -> list[Chunk]:
-    """The chunks with the white space up to the next one; the first one also with leading white space."""
+def _with_white_space(source: CoreDocument, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
+    """The chunks with the white space up to the next one; the first one also with leading white space.
+
+    Chunks of a chunk of several spans stay as they are: what stands between its spans has no place in the root.
+    """
+    text, (_, origin) = source.text, root_of(source)
+    if origin.parts:
+        return chunks
     extended: list[Chunk] = []
     for chunk, gap in with_white_space(text, chunks):
         if len(chunk.spans) == 1 and not chunk.derived:
@@ -315,7 +320,7 @@ class ChunkcoreExactSplitter(Serialized):
         ]
         cut, records = placed_records(source, pieces, WHOLE, KEYS, self.unplaced)
         placed = []
-        pages, roots = page_numbers(source, cut), root_places(root_of(source), cut)
+        pages, roots = page_numbers(source, cut), root_places(source, cut)
         for chunk, record, page, root in zip(chunks, records, pages, roots, strict=True):
             meta = dict(chunk.meta)
             meta.pop(KEYS.start, None)
@@ -421,11 +426,10 @@ class ChunkcoreIndexUpdater(Serialized):
         filters = {"field": "meta.source_id", "operator": "in", "value": sorted(sources)}
         stored = self.document_store.filter_documents(filters=filters) if sources else []
         by_id = {chunk.id: chunk for chunk in stored}
-        embedded = {
-            _content(chunk): chunk
-            for chunk in stored
-            if chunk.embedding is not None or chunk.sparse_embedding is not None
-        }
+        embedded: dict[str, Document] = {}
+        for chunk in stored:
+            if chunk.embedding is not None or chunk.sparse_embedding is not None:
+                embedded.setdefault(_content(chunk), chunk)
         fresh, moved = [], []
         for chunk in documents:
             if chunk.id in by_id and _same(by_id[chunk.id], chunk):
