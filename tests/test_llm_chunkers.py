@@ -68,14 +68,6 @@ def test_the_text_is_split_after_the_pieces_that_the_model_names():
     assert texts(semantic(answers({"split_after": [3, 9]}))) == [lines(0, 3), lines(4, 9)]
 
 
-FORMS = ["split_after: 1, 6", "I would say:\n**split_after**: 1, 6\n", "`split_after`: [1, 6]"]
-
-
-@pytest.mark.parametrize("answer", [*FORMS, "split_after: 9\nsplit_after: 1, 6"])
-def test_the_reports_own_form_of_an_answer_is_read(answer):
-    assert texts(semantic(answers(answer))) == [lines(0, 1), lines(2, 6), lines(7, 9)]
-
-
 def test_the_next_window_begins_at_the_last_part():
     # Windows of four lines: 0-3 split after 1, so from 2: 2-5 split after 2 and 4, so from 5: 5-8 after 8, so 9 alone.
     llm = answers({"split_after": [1]}, {"split_after": [0, 2]}, {"split_after": [3]})

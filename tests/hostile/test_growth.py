@@ -15,7 +15,6 @@ from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.boundaries.code import nests_deeper
-from chunkcore.chunkers.llm import numbers_in
 from chunkcore.plain import csv_cell, markdown_cell, page_text, terminal_text
 
 units = " |\\n|\\t|- |#|> |`|[|](|<|</|<a |<!--|&|*|_|=|. |a. A|\\"|ก |。|\\r|\\x85|{|--".split("|")
@@ -29,11 +28,6 @@ for unit in units:
     sentence_ranges(text)
     markdown_blocks(text[:20_000])
 nests_deeper(b"([{" * 200_000, 1_000)
-for tail in (" ", ":", "[", "[ ", "\\n:", ",", "1,", "split_after", "split_after:", "9"):
-    try:
-        numbers_in("split_after:" + tail * 100_000)
-    except ValueError:
-        pass
 print("done")
 """
 

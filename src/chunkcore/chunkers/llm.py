@@ -133,6 +133,7 @@ class WindowChunker(LLMChunker, ABC):
     size: int = 800
     minimum: int = 0
     bounds: ClassVar[Bounds] = {"window": 1, "size": 1, "minimum": (0, "size")}
+    keeps_last: ClassVar[bool] = True  # whether all sections of the last window are final
 
     @abstractmethod
     def _pieces(self, source: TokenizedText) -> Ranges:
@@ -150,7 +151,8 @@ class WindowChunker(LLMChunker, ABC):
         while first < len(pieces):
             end = self._window_end(sums, first)
             sections = self._sections(source, pieces, first, end)
-            stop = self._kept(sections, first, end, len(pieces))
+            is_final = len(sections) == 1 or (end == len(pieces) and self.keeps_last)
+            stop = end if is_final else sections[-1].first
             ends = [*(section.first for section in sections[1:]), end]
             for section, after in zip(sections, ends, strict=True):
                 if section.first < stop:
@@ -173,10 +175,6 @@ class WindowChunker(LLMChunker, ABC):
         if sections is None:
             return [Section(first, {"fallback": "cut by size", "fallback_reason": problem})]
         return [Section(first + section.first, section.metadata) for section in sections]
-
-    def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
-        """Where the next window begins: at the last section, or at the text's end."""
-        return end if end == last or len(sections) == 1 else sections[-1].first
 
     def _packed(self, source: TokenizedText, pieces: Ranges) -> Ranges:
         first, after = as_table(pack(running_counts(source, pieces), self.size)).T
@@ -221,10 +219,6 @@ def llms_of(chunker: Chunker) -> list[LLM]:
     return list({id(llm): llm for llm in llms}.values())
 
 
-# The report's form of an answer, which some models insist on.
-_PLAIN = re.compile(r"split_after\W{0,9}?:[\s\[]{0,99}(\d+(?:\s{0,99},\s{0,99}\d+)*)")
-_DIGITS = 10  # no piece has a longer number; `int` refuses very long ones
-
 _SPLIT_PROMPT = """You divide a text into parts that are each about one thing. The text is given in small pieces, \
 each between <start_chunk_N> and <end_chunk_N>, where N is its number. Decide after which pieces the text is to be \
 split, so that pieces which stand next to each other and belong together by their content stay together.
@@ -240,8 +234,7 @@ class LLMSemantic(PieceChunker):
 
     The LLMSemanticChunker of the Chroma report (2024, "LLMSemanticChunker"). The model sees a window of pieces between
     numbered tags and answers with `split_after`. As in the report's code, every window but the last needs a split. The
-    answer is a JSON object, which endpoints can enforce; the report's line "split_after: 3, 5" is read as well. The
-    report has no maximum; here it is `size`.
+    answer is a JSON object, which endpoints can enforce. The report has no maximum; here it is `size`.
 
     Attributes:
         window: see `WindowChunker`; the report's code has 800 tokens.
@@ -265,7 +258,8 @@ class LLMSemantic(PieceChunker):
         )
 
         def read(text: str) -> list[Section]:
-            numbers = ascending(numbers_in(text), "split_after", 0, last)
+            answer = member(found_json(text), "split_after")
+            numbers = ascending(answer, "split_after", 0, last)
             if not numbers and not final:
                 raise BadAnswerError("expected at least one number in 'split_after', got none")
             return [Section(0), *(Section(number + 1) for number in numbers if number < last)]
@@ -287,18 +281,6 @@ def tagged(pieces: Sequence[str]) -> str:
     return "".join(
         f"<start_chunk_{number}>{text}<end_chunk_{number}>" for number, text in enumerate(pieces)
     )
-
-
-def numbers_in(text: str) -> object:
-    """The numbers of an answer, of its JSON object or of a line; None where there are none."""
-    try:
-        return member(found_json(text), "split_after")
-    except BadAnswerError:
-        plain = _PLAIN.findall(text) if isinstance(text, str) else []
-        if not plain:
-            raise
-        numbers = [number.strip() for number in plain[-1].split(",")]
-        return [int(number) if len(number) < _DIGITS else number for number in numbers]
 
 
 _SECTIONS_PROMPT = """You analyse a text and find its natural sections, which should stay together. Consider:
@@ -363,8 +345,8 @@ def _sections(text: str, pieces: int) -> list[Section]:
         raise BadAnswerError(f"expected the first section to begin with piece 1, got {firsts[0]}")
     sections = []
     for first, answer in zip(firsts, answers, strict=True):
-        names = ("title", "reason")
-        words = {f"section_{key}": text_of(member(answer, key), key)[:_LONGEST] for key in names}
+        title, reason = (text_of(member(answer, key), key) for key in ("title", "reason"))
+        words = {"section_title": title[:_LONGEST], "section_reason": reason[:_LONGEST]}
         sections.append(Section(first - 1, words))
     return sections
 
@@ -405,6 +387,7 @@ class Lumber(WindowChunker):
 
     window: int = 550
     paragraph_end: str = r"\n\s*\n"
+    keeps_last = False  # later changes are not known yet
 
     def validate(self) -> None:
         super().validate()
@@ -425,27 +408,24 @@ class Lumber(WindowChunker):
         reached = int(np.searchsorted(sums, sums[first] + self.window))
         return min(max(first + 2, reached), len(sums) - 1)
 
-    def _kept(self, sections: Sequence[Section], first: int, end: int, last: int) -> int:
-        # Also in the last window: later changes are not known yet.
-        return sections[1].first if len(sections) > 1 else end
-
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
+        last = len(pieces)
+
         def read(text: str) -> list[Section]:
             place = member(found_json(text), "first_changed")
             if place is None:
                 return [Section(0)]
-            return [Section(0), Section(whole_number(place, "first_changed", 2, len(pieces)) - 1)]
+            return [Section(0), Section(whole_number(place, "first_changed", 2, last) - 1)]
 
         numbered = "\n\n".join(
             f"ID {number}: {text}" for number, text in enumerate(pieces, start=1)
         )
+        number = {"type": ["integer", "null"], "minimum": 2, "maximum": last}
         return Question(
             messages=conversation(_CHANGE, numbered),
-            schema=schema_of(
-                first_changed={"type": ["integer", "null"], "minimum": 2, "maximum": len(pieces)}
-            ),
+            schema=schema_of(first_changed=number),
             read=read,
-            assumed={"first_changed": len(pieces) // 2 + 1},
+            assumed={"first_changed": last // 2 + 1},
         )
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -118,6 +119,7 @@ def _read_whole(request: Any, response: Any, end: float) -> Any:
     )
 
 
+@dataclass(eq=False, repr=False)
 class Endpoint:
     """An address of OpenAI's protocol with its key, which is sent to this address alone.
 
@@ -134,30 +136,27 @@ class Endpoint:
     Raises `OptionError`: an argument is out of range, or the URL is invalid or holds a password.
     """
 
-    def __init__(self, model: str, url: str, key: str | None, timeout: float, tries: int) -> None:
-        self.url = _checked_url(url)
-        if not isinstance(model, str) or not model.strip():
-            raise OptionError(f"an endpoint's model has a name, got {model!r}")
-        if key and not _KEY_NAME.fullmatch(key):
+    model: str
+    url: str
+    key: str | None
+    timeout: float
+    tries: int
+
+    def __post_init__(self) -> None:
+        self.url = _checked_url(self.url)
+        if not isinstance(self.model, str) or not self.model.strip():
+            raise OptionError(f"an endpoint's model has a name, got {self.model!r}")
+        if self.key and not _KEY_NAME.fullmatch(self.key):
             raise OptionError(
                 "key names an environment variable that ends in _API_KEY, and is not the key itself"
             )
-        check_number("timeout", timeout, 0.001, LONGEST_WAIT, whole=False)
-        check_number("tries", tries, 1)
+        check_number("timeout", self.timeout, 0.001, LONGEST_WAIT, whole=False)
+        check_number("tries", self.tries, 1)
         host = urlsplit(self.url).hostname
         self.is_openai = host == _HOST
-        self.key_name = _KEYS.get(host or "", "") if key is None else key
-        self.model = model
-        self.timeout = timeout
-        self.tries = tries
-        self.where = f"the model {model!r} at {self.url}"
-        self.times = f", {tries} times" if tries != 1 else ""
-        self._clients: dict[int, Any] = {}  # a forked process must not use its parent's connections
-        self._lock = threading.Lock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A pickle has no connection, and of the key its name.
-        return type(self), (self.model, self.url, self.key_name, self.timeout, self.tries)
+        self.key_name = _KEYS.get(host or "", "") if self.key is None else self.key
+        self.where = f"the model {self.model!r} at {self.url}"
+        self.times = f", {self.tries} times" if self.tries != 1 else ""
 
     def call(self, request: Callable[[Any], Any]) -> Any:
         """What `request` returns for the client of the openai package.
@@ -166,7 +165,13 @@ class Endpoint:
         reached, or refuses; `UnreadableError`: its response is not of the protocol.
         """
         openai = needed("openai", "llm", "ask a model behind an endpoint")
-        client = self._connected(openai)
+        key = self._key()
+        if self.key_name and not (key and key.isascii() and key.isprintable()):
+            # An error of the header that it makes would quote it.
+            raise ModelError(
+                f"the environment variable {self.key_name} is to hold the key of {self.where}, a line of ASCII"
+            )
+        client = _client(self.url, key, self.timeout, self.tries, os.getpid())
         try:
             answer = request(client)
         except openai.APITimeoutError:
@@ -191,30 +196,6 @@ class Endpoint:
 
     def _key(self) -> str:
         return os.environ.get(self.key_name, "").strip()  # files of keys end in a line end
-
-    def _connected(self, openai: Any) -> Any:
-        with self._lock:
-            client = self._clients.get(os.getpid())
-            if client is not None:
-                return client
-            key = self._key()
-            if self.key_name and not (key and key.isascii() and key.isprintable()):
-                # An error of the header that it makes would quote it.
-                raise ModelError(
-                    f"the environment variable {self.key_name} is to hold the key of {self.where}, a line of ASCII"
-                )
-            client = openai.OpenAI(
-                api_key=key or "none",
-                base_url=self.url,
-                timeout=self.timeout,
-                max_retries=self.tries - 1,
-                http_client=bounded_client(openai, self.timeout),
-            )
-            if not self.is_openai:
-                # The package reads them from the environment and would send them to any endpoint.
-                client.organization = client.project = None
-            self._clients[os.getpid()] = client
-            return client
 
     def _broken(self, error: Exception) -> Exception:
         if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
@@ -249,6 +230,23 @@ class Endpoint:
 
     def _clean(self, message: object) -> str:
         return self.redacted(" ".join(str(message).split()))[:_SHOWN]
+
+
+@lru_cache(maxsize=8)
+def _client(url: str, key: str, timeout: float, tries: int, process: int) -> Any:
+    """A client of an endpoint, for one process: a forked one must not use its parent's connections."""
+    openai = import_module("openai")
+    client = openai.OpenAI(
+        api_key=key or "none",
+        base_url=url,
+        timeout=timeout,
+        max_retries=tries - 1,
+        http_client=bounded_client(openai, timeout),
+    )
+    if urlsplit(url).hostname != _HOST:
+        # The package reads them from the environment and would send them to any endpoint.
+        client.organization = client.project = None
+    return client
 
 
 class UnreadableError(Exception):
