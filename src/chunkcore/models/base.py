@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from chunkcore.columns import distinct
 from chunkcore.errors import ChunkcoreError, ModelError, OptionError, echo, shortened
 from chunkcore.lazy import needed
+from chunkcore.options import LARGEST
 from chunkcore.plain import encodable
 from chunkcore.spans import Floats, Numbers, Scores
 from chunkcore.tokens.tokenized import splits_at_space
@@ -34,7 +35,7 @@ def sorted_batches(
     lengths: Sequence[int],
     *,
     size: int,
-    total: int | None = None,
+    total: int = LARGEST,
 ) -> Iterator[Numbers]:
     """The positions 0 … n-1 in batches, longest first, ties in order.
 
@@ -47,14 +48,11 @@ def sorted_batches(
     [[1], [2, 3], [0]]
     """
     order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable")
-    start = 0
-    while start < len(order):
-        room = size
-        if total is not None:
-            longest = max(1, lengths[order[start]])
-            room = max(1, min(size, total // longest))
-        yield order[start : start + room]
-        start += room
+    while len(order):
+        longest = max(1, lengths[order[0]])
+        room = max(1, min(size, total // longest))
+        yield order[:room]
+        order = order[room:]
 
 
 def padded(rows: Sequence[NDArray[Any]], padding: int = 0) -> tuple[Numbers, Numbers]:
@@ -315,11 +313,10 @@ def text_tokens(
     places = np.array(offsets, dtype=np.int64).reshape(-1, 2) - len(prompt)
     is_special = np.asarray(special, dtype=np.bool_)
     # A token across the prompt's end counts with its part of the document.
-    of_text = np.flatnonzero(~is_special & (places[:, 1] > 0))
+    of_text = np.flatnonzero(~is_special & (places[:, 1] > 0)).tolist()
     before = last = int(np.argmin(np.append(is_special, False)))  # the first that is not special
-    if len(of_text):
-        before = int(of_text[0])
-        last = int(of_text[-1]) + 1
+    if of_text:
+        before, last = of_text[0], of_text[-1] + 1
     places[:before] = 0
     places[last:] = len(text)
     # A few tokenizers step back by a character; searches need ascending offsets.

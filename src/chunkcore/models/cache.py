@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from itertools import compress
 from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
@@ -93,11 +94,7 @@ class Cache:
     def size(self) -> CacheSize:
         """What the file holds, of both kinds."""
         size = self.path.stat().st_size if self.path and self.path.is_file() else 0
-        return CacheSize(
-            size,
-            self._count(EmbeddingCache.kind),
-            self._count(LLMCache.kind),
-        )
+        return CacheSize(size, self._count("vector"), self._count("answer"))
 
     def clear(self) -> int:
         """Remove every entry of both kinds; the number of removed entries."""
@@ -308,16 +305,13 @@ class EmbeddingCache(Cache):
         keys: Sequence[bytes],
     ) -> tuple[Flags, Vectors]:
         """Which keys are there, and one row a key: float32, shape (len(keys), dimensions or 0), zeros without one."""
-        values = self._read(model, keys)
-        rows = {key: np.frombuffer(value, dtype="<f4") for key, value in values.items()}
-        dimensions = len(next(iter(rows.values()))) if rows else 0
-        is_kept = np.zeros(len(keys), dtype=np.bool_)
-        vectors = np.zeros((len(keys), dimensions), dtype=np.float32)
-        for number, key in enumerate(keys):
-            row = rows.get(key)
-            if row is not None and len(row) == dimensions:
-                is_kept[number], vectors[number] = True, row
-        return is_kept, vectors
+        rows = self._read(model, keys)
+        size = len(next(iter(rows.values()), b""))
+        kept = [key in rows and len(rows[key]) == size for key in keys]
+        vectors = np.zeros((len(keys), size // 4), dtype=np.float32)
+        for number, key in compress(enumerate(keys), kept):
+            vectors[number] = np.frombuffer(rows[key], dtype="<f4")
+        return np.array(kept, dtype=np.bool_), vectors
 
     def store(
         self,
