@@ -186,9 +186,8 @@ def check_number(
         raise OptionError(f"{name} is at {bound}, got {echo(value)}")
 
 
-Bounds = Mapping[
-    str, float | str | tuple[float | str, ...]
-]  # of options by name; see `check_ranges`
+class Bounds(dict[str, float | str | tuple[float | str, ...]]):
+    """The bounds of options by name; see `check_ranges`."""
 
 
 def check_ranges(thing: Any, **ranges: float | str | tuple[float | str, ...]) -> None:

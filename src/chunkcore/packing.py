@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import regex
@@ -60,7 +60,7 @@ def pack(
     >>> pack(np.array([0, 4, 7, 9, 14, 23]), size=9, overlap=2)
     [(0, 3), (2, 4), (4, 5)]
     """
-    reader = memoryview(cast("Any", sums))  # faster to bisect: no array scalars
+    reader = sums.data  # faster to bisect: no array scalars
     ranges = []
     for begin, stop in [(0, len(sums) - 1)] if runs is None else runs:
         end = begin
@@ -86,7 +86,7 @@ def pack_words(source: BytePairText, texts: Ranges, size: int) -> tuple[Ranges, 
     [[0, 13], [13, 18]]
     """
     text = source.text
-    starts = memoryview(cast("Any", source.boundaries))  # faster to bisect: no array scalars
+    starts = source.boundaries.data  # faster to bisect: no array scalars
     is_boundary = np.frombuffer(source.flags, dtype=np.bool_)[:-1]
     spaces = [
         (text.find(" ", begin + 1, end), text.rfind(" ", begin + 1, end))
@@ -184,27 +184,22 @@ def join_ranges(
     table = as_table(rows)
     if minimum <= 0 or len(table) < 2:
         return table
-    starts = table[:, 0].tolist()
-    reach = np.maximum.accumulate(table[:, 1]).tolist()
+    starts, ends = table.T
+    reach = np.maximum.accumulate(ends)
     if gaps is None:
-        gaps = [0, *(table[1:, 0] - table[:-1, 1]).tolist()]
-    owners = np.searchsorted(source.parts[:, 1], table[:, 0], side="right")
+        gaps = [0, *(starts[1:] - ends[:-1]).tolist()]
+    owners = source.parts[:, 1].searchsorted(starts, side="right")
     changes = np.diff(owners, prepend=0).tolist()
     gaps = [None if change else gap for gap, change in zip(gaps, changes, strict=True)]
-    sizes = source.counts(*table.T).tolist()
-    groups = join_small(
-        sizes,
-        gaps,
-        minimum,
-        maximum,
-        lambda first, last: source.count(starts[first], reach[last - 1]),
-    )
-    firsts, afters = as_table(groups).T
-    ends = np.array(reach)[afters - 1]
+
+    def together(first: int, after: int) -> int:
+        return source.count(int(starts[first]), int(reach[after - 1]))
+
+    sizes = source.counts(starts, ends).tolist()
+    firsts, afters = as_table(join_small(sizes, gaps, minimum, maximum, together)).T
     # An unmerged chunk keeps its end, even if an earlier chunk reaches farther.
-    alone = afters - firsts == 1
-    ends[alone] = table[firsts[alone], 1]
-    return np.column_stack((table[firsts, 0], ends))
+    ends = np.where(afters - firsts == 1, ends[firsts], reach[afters - 1])
+    return np.column_stack((starts[firsts], ends))
 
 
 def split_to_maximum(
@@ -353,11 +348,8 @@ def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> I
 def _last_that_fits(cuts: Sequence[int], fits: Callable[[int], bool]) -> int | None:
     """The last cut that fits, searched from the end in doubling steps: 0, 1, 2, 3, 4, 6, 10, ... back."""
     back = [0, 1, 2, *(2**step + 2 for step in range(len(cuts).bit_length()))]
-    for steps in back if len(cuts) else []:
-        cut: int = cuts[max(0, len(cuts) - 1 - steps)]
-        if fits(cut):
-            return cut
-    return None
+    tried = (cuts[max(0, len(cuts) - 1 - steps)] for steps in back if cuts)
+    return next(filter(fits, tried), None)
 
 
 def word_ends(text: str, start: int, end: int, last: int) -> list[int]:
@@ -365,13 +357,12 @@ def word_ends(text: str, start: int, end: int, last: int) -> list[int]:
     the text that may be looked at ends at `last`. None without the extra ``words``. Linear time.
     """
     breaker = _breaker()
-    ends: list[int] = []
     if breaker is None:
-        return ends
+        return []
+    ends = []
     for run in _UNSPACED.finditer(text, start, min(last, end + _LONGEST_WORD)):
-        begin = run.start()
-        ends += [begin + stop for _, stop in breaker(run[0], "").segments() if begin + stop < end]
-    return ends
+        ends += [run.start() + stop for _, stop in breaker(run[0], "").segments()]
+    return [stop for stop in ends if stop < end]
 
 
 @cache

@@ -89,7 +89,7 @@ def pieces(parser: NodeParser, text: str) -> list[SplitPiece]:
 class _Merged(Chunker):
     """Cuts a text over the size by the first way that gives two or more pieces, and merges pieces to a size."""
 
-    bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
+    bounds = Bounds(size=1, overlap=(0, "size"))
     cuts_source: ClassVar[bool] = True
 
     size: int = 1024

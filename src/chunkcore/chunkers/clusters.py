@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from operator import add
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class SentenceClusters(SentenceChunker, ABC):
     splitter: Splitter = "default"
     position_weight: float = 0.5
     size: int | None = 200
-    bounds: ClassVar[Bounds] = {"position_weight": (0, 1), "size": 1}
+    bounds = Bounds(position_weight=(0, 1), size=1)
 
     @abstractmethod
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
@@ -180,7 +180,7 @@ class Dbscan(SentenceClusters):
 
     eps: float = 0.3
     min_samples: int = 2
-    bounds: ClassVar[Bounds] = {"min_samples": 1}
+    bounds = Bounds(min_samples=1)
 
     def validate(self) -> None:
         super().validate()
@@ -236,7 +236,7 @@ class SingleLinkage(SentenceClusters):
 
     stop: float = 0.5
     chunks: int | None = None
-    bounds: ClassVar[Bounds] = {"stop": 0, "chunks": 1}
+    bounds = Bounds(stop=0, chunks=1)
 
     def clusters(self, unit: Floats, sizes: Numbers) -> Numbers:
         count = len(unit)
@@ -322,11 +322,7 @@ class ClusterSemantic(Chunker):
     size_of: Literal["pieces", "text"] = "pieces"
     mean: float | None = None
     minimum: int = 0
-    bounds: ClassVar[Bounds] = {
-        "piece_size": (1, "size"),
-        "minimum": (0, "size"),
-        "mean": (-1, 1),
-    }
+    bounds = Bounds(piece_size=(1, "size"), minimum=(0, "size"), mean=(-1, 1))
 
     def validate(self) -> None:
         embedder_name(self.embedder)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import sqrt
-from typing import ClassVar
 
 import numpy as np
 
@@ -70,7 +69,7 @@ class Hierarchical(SentenceChunker):
     k: float = 1.2
     max_segment: int | None = 200
     size: int | None = 1024
-    bounds: ClassVar[Bounds] = {"window": 1, "max_segment": 1, "size": 1}
+    bounds = Bounds(window=1, max_segment=1, size=1)
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         segments, sentences = self._segments(source)

@@ -74,7 +74,7 @@ class LLMChunker(Chunker, ABC):
     llm: LLM | str = ""
     retries: int = 2
     strict: bool = False
-    bounds: ClassVar[Bounds] = {"retries": 0}
+    bounds = Bounds(retries=0)
     loaders: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"llm": get_llm}
 
     def validate(self) -> None:
@@ -132,7 +132,7 @@ class WindowChunker(LLMChunker, ABC):
     window: int = 800
     size: int = 800
     minimum: int = 0
-    bounds: ClassVar[Bounds] = {"window": 1, "size": 1, "minimum": (0, "size")}
+    bounds = Bounds(window=1, size=1, minimum=(0, "size"))
     keeps_last: ClassVar[bool] = True  # whether all sections of the last window are final
 
     @abstractmethod
@@ -203,7 +203,7 @@ class PieceChunker(WindowChunker, ABC):
     """
 
     piece_size: int = 50
-    bounds: ClassVar[Bounds] = {"piece_size": (1, "size")}
+    bounds = Bounds(piece_size=(1, "size"))
 
     def _pieces(self, source: TokenizedText) -> Ranges:
         return small_pieces(source, self.piece_size)
@@ -471,7 +471,7 @@ class Propositions(LLMChunker):
 
     passage_size: int = 150
     size: int = 200
-    bounds: ClassVar[Bounds] = {"passage_size": 1, "size": 1}
+    bounds = Bounds(passage_size=1, size=1)
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         size = min(self.passage_size, self.size)
@@ -551,7 +551,7 @@ class Contextual(LLMChunker):
     chunker: Chunker | str = field(default_factory=lambda: Recursive(size=200))
     context_size: int = 100
     document_size: int = 16_000
-    bounds: ClassVar[Bounds] = {"context_size": 1, "document_size": 1}
+    bounds = Bounds(context_size=1, document_size=1)
 
     def validate(self) -> None:
         super().validate()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class Recursive(Chunker):
     strip: bool = True
     size_of: Literal["pieces", "text"] = "pieces"
     minimum: int = 0
-    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "overlap": (0, "size")}
+    bounds = Bounds(size=1, minimum=(0, "size"), overlap=(0, "size"))
 
     def validate(self) -> None:
         if not self.separators:

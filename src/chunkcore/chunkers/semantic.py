@@ -8,7 +8,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -345,12 +345,7 @@ class KamradtModified(SentenceChunker):
     goal: Literal["maximum", "mean"] = "maximum"
     piece_size: int | None = None
     buffer: int = 1
-    bounds: ClassVar[Bounds] = {
-        "size": 1,
-        "minimum": (0, "size"),
-        "piece_size": (1, "size"),
-        "buffer": 0,
-    }
+    bounds = Bounds(size=1, minimum=(0, "size"), piece_size=(1, "size"), buffer=0)
 
     @property
     def hard_maximum(self) -> int | None:
@@ -449,7 +444,7 @@ class DualSemantic(SentenceChunker):
     minimum: int = 0
     size: int = 200
     size_of: Literal["pieces", "text"] = "pieces"
-    bounds: ClassVar[Bounds] = {"d": 1, "size": 1, "minimum": (0, "size")}
+    bounds = Bounds(d=1, size=1, minimum=(0, "size"))
 
     def cut(self, source: TokenizedText) -> Ranges:
         blocks = sentence_ranges(source.text, self.splitter)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import inf
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
@@ -71,12 +71,7 @@ class Sentence(Chunker):
     overlap: int | str | SemanticOverlap = 0
     overlap_sentences: int = 0
     splitter: Splitter = "default"
-    bounds: ClassVar[Bounds] = {
-        "size": 1,
-        "minimum": (0, "size"),
-        "maximum": "size",
-        "overlap_sentences": 0,
-    }
+    bounds = Bounds(size=1, minimum=(0, "size"), maximum="size", overlap_sentences=0)
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
@@ -241,7 +236,7 @@ class FixedToken(Chunker):
     size: int = 200
     overlap: int = 0
     minimum: int = 0
-    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size")}
+    bounds = Bounds(size=1, minimum=(0, "size"))
 
     def validate(self) -> None:
         if not 0 <= self.overlap < self.size:
@@ -304,7 +299,7 @@ class FixedSentences(Chunker):
     overlap: int | str | SemanticOverlap = 0
     minimum: int = 0
     splitter: Splitter = "default"
-    bounds: ClassVar[Bounds] = {"sentences": 1, "chunks": 1, "minimum": 0}
+    bounds = Bounds(sentences=1, chunks=1, minimum=0)
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)

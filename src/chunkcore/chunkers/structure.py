@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from os.path import commonprefix
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class BlockChunker(Chunker, ABC):
     minimum: int = 0
     maximum: int | None = None
     splitter: Splitter = "default"
-    bounds: ClassVar[Bounds] = {"size": 1, "minimum": (0, "size"), "maximum": "size"}
+    bounds = Bounds(size=1, minimum=(0, "size"), maximum="size")
 
     def validate(self) -> None:
         check_splitter(self.splitter, named=True)
@@ -65,7 +65,7 @@ class HeadingChunker(BlockChunker, ABC):
     """
 
     heading_level: int = 6
-    bounds: ClassVar[Bounds] = {"heading_level": (0, 6)}
+    bounds = Bounds(heading_level=(0, 6))
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         packed = _Packer(source, self, opening=self.heading_level).pack(self.blocks(source))

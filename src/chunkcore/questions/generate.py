@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError
@@ -65,14 +65,9 @@ class GenerationOptions:
     concurrency: int = 4
     retries: int = 1
     patience: int = 5
-    bounds: ClassVar[Bounds] = {
-        "questions": 1,
-        "sample_size": 100,
-        "seed": 0,
-        "retries": 0,
-        "patience": 1,
-        "concurrency": (1, 1_000),
-    }
+    bounds = Bounds(
+        questions=1, sample_size=100, seed=0, retries=0, patience=1, concurrency=(1, 1_000)
+    )
 
     def __post_init__(self) -> None:
         check_options(self)

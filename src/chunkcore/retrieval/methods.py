@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class BM25(RetrievalMethod):
     k1: float = 1.2
     b: float = 0.75
     words: str = "whole"
-    bounds: ClassVar[Bounds] = {"k1": 0, "b": (0, 1)}
+    bounds = Bounds(k1=0, b=(0, 1))
     embeds = False
 
     def validate(self) -> None:
@@ -205,7 +205,7 @@ class Hybrid(RetrievalMethod):
     k: int = 60
     depth: int = 100
     fusion: Literal["scores", "ranks"] = "scores"
-    bounds: ClassVar[Bounds] = {"k": 0, "depth": 1}
+    bounds = Bounds(k=0, depth=1)
 
     def validate(self) -> None:
         if len(self.methods) < 2:

@@ -300,7 +300,7 @@ class Window(PassageStage):
     leading = "units"
 
     units: int = 1
-    bounds: ClassVar[Bounds] = {"units": 1}
+    bounds = Bounds(units=1)
 
     def order(
         self,
@@ -484,7 +484,7 @@ class Reranked(Stage):
 
     model: Any = DEFAULT_RERANKER
     depth: int = 50
-    bounds: ClassVar[Bounds] = {"depth": 1}
+    bounds = Bounds(depth=1)
 
     def check(self, embedder: Embedder) -> None:
         super().check(embedder)

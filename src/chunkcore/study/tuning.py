@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class TuneOptions:
     counter: str | TokenCounter = "cl100k_base"
     seed: int = 0
     resamples: int = 10_000
-    bounds: ClassVar[Bounds] = {"draws": 0, "folds": 2, "seed": 0, "resamples": (100, 1_000_000)}
+    bounds = Bounds(draws=0, folds=2, seed=0, resamples=(100, 1_000_000))
 
     def __post_init__(self) -> None:
         check_options(self)

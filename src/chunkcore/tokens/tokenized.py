@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -186,7 +186,7 @@ class TokenizedText:
         if first < 0:
             return self.counter.count(self.text[start:end])
         last = self.flags.rfind(1, first, end + 1)
-        numbers = memoryview(cast("Any", self.boundaries))  # faster to bisect: no array scalars
+        numbers = self.boundaries.data  # faster to bisect: no array scalars
         before = bisect_left(numbers, first)
         tokens = bisect_left(numbers, last, before) - before
         for begin, stop in ((start, first), (last, end)):

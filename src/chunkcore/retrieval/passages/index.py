@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +110,7 @@ class Passages(RetrievalMethod):
     b: float = 0.75
     counter: str = "cl100k_base"
     order: Order = "score"
-    bounds: ClassVar[Bounds] = {"balance": (0, 1), "k1": 0, "b": (0, 1)}
+    bounds = Bounds(balance=(0, 1), k1=0, b=(0, 1))
     makes_passages = True
 
     def validate(self) -> None:
