@@ -18,6 +18,7 @@ from chunkcore.errors import MissingExtraError, ModelError, OptionError
 from chunkcore.models import CachedEmbedder, TokenCountingEmbedder, base, check_vectors, embed, is_symmetric, loading
 from chunkcore.models.base import folder_fingerprint, sorted_batches
 from chunkcore.models.openvino import is_bert_folder, read_bert_folder
+from chunkcore.options import LARGEST
 from chunkcore.report import read_reports
 from chunkcore.study.comparing import default_chunkers
 from hypothesis import given
@@ -67,7 +68,7 @@ def test_each_distinct_text_is_given_once_and_every_text_has_its_row(queries):
         embed(model, "tea", queries=queries)
 
 
-@given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9), st.none() | st.integers(1, 120))
+@given(st.lists(st.integers(0, 50), max_size=60), st.integers(1, 9), st.just(LARGEST) | st.integers(1, 120))
 def test_batches_hold_every_position_once_longest_first_and_fit(lengths, size, total):
     batches = [batch.tolist() for batch in sorted_batches(lengths, size=size, total=total)]
     flat = [i for batch in batches for i in batch]
@@ -75,7 +76,7 @@ def test_batches_hold_every_position_once_longest_first_and_fit(lengths, size, t
     assert [lengths[i] for i in flat] == sorted(lengths, reverse=True)
     for batch in batches:
         assert 1 <= len(batch) <= size
-        assert total is None or len(batch) == 1 or len(batch) * lengths[batch[0]] <= total
+        assert len(batch) == 1 or len(batch) * lengths[batch[0]] <= total
 
 
 @pytest.mark.parametrize("spec", ["", "  ", "openvino:", "openvino-bf16:", "torch: "])
