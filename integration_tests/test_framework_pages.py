@@ -8,6 +8,7 @@ import runpy
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from chunkcore import load_dataset, run_experiment
@@ -36,7 +37,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
         Path("program.py").write_text(program, encoding="utf-8")
         return runpy.run_path("program.py", run_name="__main__")
 
-    with chunkers.with_entries():
+    with patch.dict(chunkers._entries):
         yield runs
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from unittest.mock import patch
 
 from chunkcore import Benchmark, Document, Evidence, OptionError, Query, Span
 from chunkcore.chunkers import chunkers
@@ -74,7 +75,7 @@ CHUNKERS = [
 
 def registered(*toys: type[Chunker]) -> AbstractContextManager[None]:
     """The toys have names meanwhile, and no other test meets them among the chunkers."""
-    return chunkers.with_entries({toy.name: toy for toy in toys})
+    return patch.dict(chunkers._entries, {toy.name: toy for toy in toys})
 
 
 Places = list[tuple[int, int]]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from chunkcore.chunkers import chunkers
@@ -69,5 +70,5 @@ def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installed
     monkeypatch.syspath_prepend(str(folder))
     for name in ("my_chunkers", "my_chunkers.paragraph"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    with chunkers.with_entries(), retrievers.with_entries():
+    with patch.dict(chunkers._entries), patch.dict(retrievers._entries):
         yield Installed(folder)

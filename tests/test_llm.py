@@ -9,6 +9,7 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from unittest.mock import patch
 
 import pytest
 from chunkcore.errors import ModelError, NoAnswerError, OptionError
@@ -186,7 +187,7 @@ def test_a_kept_answer_that_is_no_longer_valid_is_asked_for_again():
     assert ask(CachedLLM(ScriptedLLM(AssertionError()), llm.cache), question()) == 1
 
 
-@llms.with_entries()
+@patch.dict(llms._entries)
 def test_a_registered_kind_of_language_model_is_built_by_name():
     built = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def towns() -> Benchmark:
 
 def page_of(towns: Benchmark, **changes: object) -> ReportPage:
     settings = replace(SETTINGS, **changes)  # type: ignore[arg-type]
-    with retrievers.with_entries({"last": _Last}):
+    with patch.dict(retrievers._entries, {"last": _Last}):
         return compare_systems(towns, ["fixed_sentences:sentences=1"], ["bm25", "last"], settings=settings)
 
 

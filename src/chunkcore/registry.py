@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -74,16 +73,6 @@ class Registry(Generic[T]):
             return thing
 
         return add
-
-    @contextmanager
-    def with_entries(self, things: Mapping[str, T] | None = None) -> Iterator[None]:
-        """Within the block these things are registered too; what is registered in the block is forgotten after it."""
-        before = dict(self._entries)
-        self._entries.update(things or {})
-        try:
-            yield
-        finally:
-            self._entries = before
 
     def get(self, name: str) -> T:
         """The thing of this name. Raises `OptionError` if the name is unknown or its package cannot be loaded."""

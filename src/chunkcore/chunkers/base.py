@@ -129,23 +129,19 @@ def _in_source(
     chunks: DocumentChunks, seen: VisibleDocument, source: Document, counter: TokenCounter
 ) -> DocumentChunks:
     """The chunks of a visible document as chunks of its source, but those that hold a line end more than the last."""
-    placed: dict[int, Chunk] = {}
-    last = None
+    placed: list[Chunk] = []
     for chunk in chunks:
         spans = merge_touching(seen.places(chunk.spans))
         text = chunk.text if chunk.derived else text_of_spans(source.text, spans)
-        if not spans or last == (spans, text):
+        if not spans or (placed and (placed[-1].spans, placed[-1].text) == (spans, text)):
             continue
-        last = spans, text
         count = chunk.token_count if text == chunk.text else counter.count(text)
         segments = tuple(map(seen.places, chunk.segments))
-        place = len(placed)
-        placed[place] = replace(
-            chunk, index=place, spans=spans, text=text, token_count=count, segments=segments
-        )
-    ranges = as_ranges(chunk.spans[0] for chunk in placed.values())
-    counts = np.array([chunk.token_count for chunk in placed.values()], dtype=np.int64)
-    return DocumentChunks(source, ranges, counts, chunks.fingerprint, placed)
+        chunk = replace(chunk, index=len(placed), text=text, token_count=count)
+        placed.append(replace(chunk, spans=spans, segments=segments))
+    ranges = as_ranges(chunk.spans[0] for chunk in placed)
+    counts = np.array([chunk.token_count for chunk in placed], dtype=np.int64)
+    return DocumentChunks(source, ranges, counts, chunks.fingerprint, dict(enumerate(placed)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,10 +291,11 @@ class Chunker(ABC):
         offsets = source.parts[:, 0].tolist()
         built = []
         for document, (first, last), offset in zip(source.documents, edges, offsets, strict=True):
-            placed = ranges[first:last] - offset
-            chunks = DocumentChunks(document, placed, counts[first:last], self.fingerprint)
+            chunks = DocumentChunks(
+                document, ranges[first:last] - offset, counts[first:last], self.fingerprint
+            )
             if drafts:
-                chunks.special = _written(chunks, drafts[first:last], source.text, -offset)
+                _write(chunks, drafts[first:last], source.text, -offset)
             over = set(is_over[first:last].nonzero()[0].tolist())
             if document.marks or over:
                 _add_metadata(chunks, over)
@@ -473,27 +470,22 @@ def _merged(cuts: Cuts) -> list[Draft]:
     return [draft._replace(spans=merge_touching(draft.spans)) for draft in drafts]
 
 
-def _written(
-    chunks: DocumentChunks, drafts: Sequence[Draft], text: str, by: int
-) -> dict[int, Chunk]:
-    """The chunks that are more than one slice of their document, from drafts of a text in which it begins at -`by`."""
-    counts = chunks.counts.tolist()
-    written = {}
+def _write(chunks: DocumentChunks, drafts: Sequence[Draft], text: str, by: int) -> None:
+    """Make the chunks that are more than one slice of their document, which begins at -`by` in the drafts' text."""
     for place, draft in enumerate(drafts):
         if draft != Draft(draft.spans[:1]):
-            written[place] = Chunk(
+            chunks.special[place] = Chunk(
                 chunks.document.id,
                 place,
                 shifted(draft.spans, by),
                 draft.text(text),
-                counts[place],
+                int(chunks.counts[place]),
                 draft.context,
                 dict(draft.metadata),
                 chunks.fingerprint,
                 tuple([shifted(segment, by) for segment in draft.segments]),
                 draft.derived is not None,
             )
-    return written
 
 
 def _add_metadata(chunks: DocumentChunks, over: Collection[int]) -> None:
