@@ -90,13 +90,13 @@ class Sentence(Chunker):
             # The model is asked once, not for each section.
             texts = source.slices(sentences)
             topics = np.array(self.overlap.topics(texts), dtype=np.int64)
-        rows = []
+        rows = [sentences[:0]]
         for first, after in pairwise([0, *cuts, len(sentences)]):
             if first < after:
                 own_topics = None if topics is None else topics[first:after] - first
                 chunks = self._section(source, sentences[first:after], own_topics)
                 rows.append(join_ranges(source, chunks, self.minimum, self.hard_maximum))
-        return np.concatenate(rows) if rows else sentences
+        return np.concatenate(rows)
 
     def _section(
         self, source: TokenizedText, sentences: Ranges, topics: Numbers | None
@@ -188,15 +188,14 @@ def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ra
     goes_on[headings] = True
     starts = sentences[:, 0].copy()
     lines = as_table(records)
-    places = starts.searchsorted(lines)
-    inside = np.flatnonzero(places[:, 0] < places[:, 1])  # lines in which a sentence begins
-    is_whole = starts[places[inside, 0]] == lines[inside, 0]
-    changed = inside[~is_whole | (places[inside, 1] - places[inside, 0] > 1)]
-    fits = source.counts(*lines[changed].T) <= size
-    for number in changed[fits].tolist():
-        first, after = places[number].tolist()
-        goes_on[first : after - 1] = True
-        starts[first] = lines[number, 0]  # with its indent
+    firsts, afters = starts.searchsorted(lines).T
+    fits = (firsts < afters) & (source.counts(*lines.T) <= size)  # and a sentence begins there
+    firsts, afters = firsts[fits], afters[fits]
+    starts[firsts] = lines[fits, 0]  # with their indents
+    edges = np.zeros(len(sentences) + 1, dtype=np.int64)
+    edges[firsts] += 1
+    edges[afters - 1] -= 1
+    goes_on |= np.cumsum(edges)[:-1] > 0
     for start, end in parts:
         first = begin = int(sentences[:, 1].searchsorted(start, side="right"))
         after = int(starts.searchsorted(end))
@@ -264,10 +263,9 @@ class FixedToken(Chunker):
             begins, ends = begins[:-1], np.delete(ends, -2)
         edges = np.append(places, end)
         edges[0] = start
-        rows = np.column_stack((edges[begins], edges[ends]))
         # Windows inside one character are empty or equal.
-        new = np.append(True, (rows[1:] != rows[:-1]).any(axis=1))
-        windows: Ranges = rows[new & (rows[:, 0] < rows[:, 1])]
+        rows = np.unique(np.column_stack((edges[begins], edges[ends])), axis=0)
+        windows: Ranges = rows[rows[:, 0] < rows[:, 1]]
         return windows
 
 

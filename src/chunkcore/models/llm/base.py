@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import (
     TYPE_CHECKING,
@@ -238,32 +238,20 @@ def question_key(messages: Messages, schema: Schema | None) -> bytes:
     return bytes.fromhex(digest([list(messages), schema], 20))
 
 
-@dataclass(frozen=True)
-class CachedLLM:
+class CachedLLM(Fingerprinted):
     """A language model with a cache of its valid answers. Name and fingerprint are the model's.
 
     `ask` calls `recall` before the model, and `keep` after it found the answer valid: bad answers are never kept.
     By default the cache is a new one in memory.
     """
 
-    llm: LLM
-    cache: LLMCache = field(default_factory=LLMCache, compare=False, repr=False)
-    _kept: Metered = field(default_factory=Metered, init=False, compare=False, repr=False)
-
-    @property
-    def name(self) -> str:
-        """The model's own."""
-        return self.llm.name
-
-    @property
-    def fingerprint(self) -> str:
-        """The model's own."""
-        return self.llm.fingerprint
-
-    @property
-    def concurrency(self) -> int:
-        """The model's own."""
-        return int(getattr(self.llm, "concurrency", 1))
+    def __init__(self, llm: LLM, cache: LLMCache | None = None) -> None:
+        self.llm = llm
+        self.cache = LLMCache() if cache is None else cache
+        self.name = llm.name
+        self.fingerprint = llm.fingerprint
+        self.concurrency = int(getattr(llm, "concurrency", 1))
+        self._kept = Metered()
 
     @property
     def usage(self) -> Usage:
