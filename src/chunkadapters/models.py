@@ -160,14 +160,12 @@ def _settings(model: object, kinds: Kinds, depth: int, unknown: list[str]) -> li
 
 def _public(value: object) -> Any:
     """For `plain`: a value without secrets; None for an object that nothing names."""
-    if isinstance(value, Enum):
-        value = value.value
     if isinstance(value, str):
         return _without_user(value)
     if isinstance(value, Mapping):
         items = {key: _public(item) for key, item in value.items() if not _SECRET.search(str(key))}
         return {key: item for key, item in items.items() if item is not None}
-    if isinstance(value, int | float | PurePath | list | tuple | set | frozenset):
+    if isinstance(value, int | float | Enum | PurePath | list | tuple | set | frozenset):
         return value
     fingerprint = getattr(value, "fingerprint", None)
     if isinstance(fingerprint, str):  # one of chunkcore's own

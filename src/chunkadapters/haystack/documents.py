@@ -117,11 +117,10 @@ class Serialized:
     run_async: Callable[..., Coroutine[object, object, Values]]
 
     def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
         if "__init__" in vars(cls):
             setattr(cls, "__init__", suggesting(cls.__init__))  # noqa: B010  # mypy refuses an assignment
         run: Callable[..., Values] | None = vars(cls).get("run")
-        if run is not None and "run_async" not in vars(cls):
+        if run is not None:
 
             @wraps(run)  # Haystack compares signatures and output types
             async def run_async(*values: object, **more: object) -> Values:
@@ -185,17 +184,18 @@ Sockets: TypeAlias = list[Socket]
 def sockets_of(component: object, name: str = "") -> tuple[Sockets, Sockets]:
     """The inputs and the outputs of a component; none of anything else. `name` is its name in a pipeline."""
     held: Any = component
-    inputs: Sockets = []
-    outputs: Sockets = []
-    if is_component(component):
-        for row in held.__haystack_input__._sockets_dict.values():
-            is_connected = bool(name and row.senders)
-            is_mandatory = row.is_mandatory and not is_connected
-            is_free = row.is_variadic or not is_connected
-            inputs.append(Socket(name, row.name, row.type, is_mandatory, is_free))
-        for row in held.__haystack_output__._sockets_dict.values():
-            is_free = not (name and row.receivers)
-            outputs.append(Socket(name, row.name, row.type, free=is_free))
+    if not is_component(component):
+        return [], []
+    inputs = []
+    for row in held.__haystack_input__._sockets_dict.values():
+        is_connected = bool(name and row.senders)
+        is_mandatory = row.is_mandatory and not is_connected
+        is_free = row.is_variadic or not is_connected
+        inputs.append(Socket(name, row.name, row.type, is_mandatory, is_free))
+    outputs = []
+    for row in held.__haystack_output__._sockets_dict.values():
+        is_free = not (name and row.receivers)
+        outputs.append(Socket(name, row.name, row.type, free=is_free))
     return inputs, outputs
 
 

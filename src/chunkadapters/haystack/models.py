@@ -21,12 +21,6 @@ from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm.base import Messages, Reply, Schema
 
-_FROM = {
-    "system": ChatMessage.from_system,
-    "user": ChatMessage.from_user,
-    "assistant": ChatMessage.from_assistant,
-}
-
 
 def as_embedder(
     component: Component,
@@ -112,11 +106,7 @@ def written(value: object, plain: object) -> Any:
 
 def restored(value: object) -> object:
     """The component that `written` described; anything else as it is. Raises `DeserializationError`."""
-    if not (
-        isinstance(value, dict)
-        and isinstance(value.get("type"), str)
-        and "init_parameters" in value
-    ):
+    if not isinstance(value, dict) or not {"type", "init_parameters"} <= value.keys():
         return value
     return component_from_dict(import_class_by_name(value["type"]), value, "model")
 
@@ -170,6 +160,9 @@ class _LLM(BridgedLLM):
             named = {"name": "answer", "strict": True, "schema": titled(schema)}
             response_format = {"type": "json_schema", "json_schema": named}
             options["generation_kwargs"] = {"response_format": response_format}
-        turns = [_FROM[turn["role"]](turn["content"]) for turn in messages]
+        turns = []
+        for turn in messages:
+            written_by = getattr(ChatMessage, f"from_{turn['role']}")
+            turns.append(written_by(turn["content"]))
         reply = self.model.run(messages=turns, **options)["replies"][0]
         return reply_of(reply.text or "", reply.meta)

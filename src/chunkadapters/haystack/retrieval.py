@@ -67,9 +67,11 @@ def _system(
 
 def _check_inputs(constant: Mapping[str, Values], queries: Sockets, inputs: Sockets) -> None:
     """Raise `OptionError` unless every mandatory input has a value, and every constant one is there."""
-    stated = set()
-    for component, values in constant.items():
-        stated |= {str(Socket(component, key, None)) for key in values}
+    stated = {
+        str(Socket(component, key, None))
+        for component, values in constant.items()
+        for key in values
+    }
     names = {str(socket) for socket in inputs}
     unknown = sorted(stated - names)
     if unknown:

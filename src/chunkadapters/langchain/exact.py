@@ -19,18 +19,11 @@ from langchain_text_splitters import (
 from chunkadapters.configuration import counter_of
 from chunkadapters.exact import Aligned, Unplaced, joined_drafts
 from chunkadapters.langchain.splitter import ChunkcoreTextSplitter
-from chunkcore.boundaries.separators import (
-    Keep,
-    characters,
-    find_literal,
-    find_regex,
-    pieces_between,
-)
+from chunkcore.boundaries.separators import Keep
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers
 from chunkcore.errors import OptionError, warn_user
 from chunkcore.options import Bounds
 from chunkcore.packing import pack
-from chunkcore.spans import Ranges
 from chunkcore.tokens import TiktokenCounter, TokenizedText
 
 _KEEPS: dict[bool | str, Keep] = {"end": "end", "start": "start", True: "start", False: "drop"}
@@ -139,7 +132,7 @@ class LangChainCharacter(Chunker):
     [[(0, 7)], [(9, 14)]]
     """
 
-    bounds = Bounds(size=1, overlap=(0, "size"))
+    bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
     cuts_source: ClassVar[bool] = True
 
     size: int = 4000
@@ -150,37 +143,25 @@ class LangChainCharacter(Chunker):
     strip: bool = True
 
     def validate(self) -> None:
-        try:
-            re.compile(self.separator_text)
-        except re.error as error:
-            if self.regex:
-                raise OptionError(
-                    f"{self.separator_text!r} is no regular expression ({error})"
-                ) from error
+        self._splitter()
+
+    def _splitter(self) -> Recursive:
+        """What cuts at the separator. Raises `OptionError`: the separator is no regular expression."""
+        return Recursive(separators=(self.separator_text,), keep=self.keep, regex=self.regex)
 
     def cut(self, source: TokenizedText) -> list[Draft]:
-        pieces = self._pieces(source)
-        sizes = source.counts(pieces[:, 0], pieces[:, 1])
+        places, _ = self._splitter()._pieces(
+            source, self.separator_text, source.parts, self.keep, is_last=True
+        )
+        sizes = source.counts(places.starts, places.ends)
         is_around = self.regex and self.separator_text.startswith(_LOOK_AROUND)
         joiner = self.separator_text if self.keep == "drop" and not is_around else ""
         gap = source.counter.count(joiner)
         sums = np.append(0, np.cumsum(sizes + gap))
         packed = pack(sums, self.size, self.overlap, gap=gap)
-        rows = pieces.tolist()
+        rows = list(zip(places.starts.tolist(), places.ends.tolist(), strict=True))
         if self.regex and joiner and _is_lossy(joiner):
             # The document's own text stands between the pieces of a chunk.
             rows = [(rows[first][0], rows[last - 1][1]) for first, last in packed]
             packed = list(pairwise(range(len(rows) + 1)))
         return joined_drafts(source.text, rows, packed, joiner, strip=self.strip)
-
-    def _pieces(self, source: TokenizedText) -> Ranges:
-        separator, parts = self.separator_text, source.parts
-        if not separator:
-            places = characters(parts)
-        elif self.regex:
-            groups = self.keep == "drop"
-            matches = find_regex(source, re.compile(separator), parts, keep_groups=groups)
-            places = pieces_between(parts, matches, self.keep)
-        else:
-            places = pieces_between(parts, find_literal(source, separator, parts), self.keep)
-        return np.column_stack((places.starts, places.ends))

@@ -24,6 +24,7 @@ from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, embedded, json_text, titled
+from chunkadapters.places import MetadataLike
 from chunkcore.models import DEFAULT_MODEL, Embedder, get_embedder
 from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm.base import Messages, Reply, Schema
@@ -178,7 +179,7 @@ def with_filter(runnable: AnyRunnable) -> AnyRunnable | None:
     return None
 
 
-def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
+def filter_in_form(runnable: AnyRunnable, where: MetadataLike) -> object:
     """Equal values of metadata in the form of the vector store inside, where that is Chroma or Qdrant; else `where`."""
     stores: dict[int, Any] = {}
     for part in _reached(runnable):
@@ -196,7 +197,7 @@ def filter_in_form(runnable: AnyRunnable, where: Mapping[str, Any]) -> object:
     conditions = []
     for key, value in where.items():
         condition = models.FieldCondition(key=f"{store.metadata_payload_key}.{key}")
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if type(value) in (int, float):
             condition.range = models.Range(gte=value, lte=value)
         else:
             condition.match = models.MatchValue(value=value)

@@ -153,7 +153,7 @@ class _LLM(BridgedLLM):
 
 
 def _turns(messages: Messages) -> list[ChatMessage]:
-    return [ChatMessage(role=turn["role"], content=turn["content"]) for turn in messages]
+    return [ChatMessage(**turn) for turn in messages]
 
 
 def _read(response: ChatResponse) -> Reply:

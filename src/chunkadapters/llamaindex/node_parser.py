@@ -46,6 +46,7 @@ from chunkadapters.configuration import (
 )
 from chunkadapters.exact import SplitPiece, Unplaced, placed_records
 from chunkadapters.places import (
+    ALSO_IN,
     BOOKKEEPING,
     CONTEXT,
     NOWHERE,
@@ -77,13 +78,12 @@ def from_document(document: CoreDocument) -> Document:
 
     The metadata have ``page_marks``, which no model reads and nodes of `ChunkcoreNodeParser` do not inherit.
     """
-    unread = [PAGE_MARKS]
     return Document(
         id_=document.id,
         text=document.text,
         metadata=with_page_marks(document),
-        excluded_embed_metadata_keys=unread,
-        excluded_llm_metadata_keys=unread.copy(),
+        excluded_embed_metadata_keys=[PAGE_MARKS],
+        excluded_llm_metadata_keys=[PAGE_MARKS],
     )
 
 
@@ -95,8 +95,11 @@ def stated_place(node: BaseNode) -> Metadata:
     """A node's metadata and its place, for `KEYS` to read."""
     place = {key: getattr(node, key, None) for key in (KEYS.start, KEYS.end)}
     source = node.source_node
-    if source is not None and source.metadata.get(PASSAGE) == node.node_id:
-        place[KEYS.spans] = source.metadata.get(KEYS.spans)
+    if source is not None:
+        if source.metadata.get(PASSAGE) == node.node_id:
+            place[KEYS.spans] = source.metadata.get(KEYS.spans)
+        if ALSO_IN in source.metadata:
+            place[ALSO_IN] = source.metadata[ALSO_IN]
     return {**node.metadata, **place}
 
 

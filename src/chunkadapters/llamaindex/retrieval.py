@@ -88,13 +88,10 @@ _NAMING_KEYS = ("source_id", "file_path", "file_name", "source")
 def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
     """A node, with a score or without, as a hit."""
     node = node_or_hit.node if isinstance(node_or_hit, NodeWithScore) else node_or_hit
-    text, metadata = text_of(node), node.metadata
+    metadata = stated_place(node)
     documents = names_of(node.ref_doc_id, metadata.get("source_id"))
-    source = node.source_node
-    if source is not None and ALSO_IN in source.metadata:
-        metadata = {**metadata, ALSO_IN: source.metadata[ALSO_IN]}
     return KEYS.hit(
-        text,
+        text_of(node),
         metadata,
         [node.ref_doc_id, *map(metadata.get, _NAMING_KEYS)],
         getattr(node_or_hit, "score", None),
@@ -102,7 +99,6 @@ def hit_of(node_or_hit: BaseNode | NodeWithScore) -> Hit:
         id=node.node_id,
         # LlamaIndex' own splitters search for their nodes, whose ids are UUIDs with dashes; `exact` says how it placed.
         searched="-" in node.node_id and LOCATED not in metadata,
-        place=stated_place(node),
     )
 
 

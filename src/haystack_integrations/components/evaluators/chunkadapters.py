@@ -38,17 +38,16 @@ class ChunkcoreSpanEvaluator(Serialized):
         measure: str = "Recall@1000tok",
         counter: str = "cl100k_base",
     ) -> None:
+        self.benchmark, self.counter = benchmark, counter
         self.measure = str(get_measure(measure))
-        self.counter = counter
-        self._name = benchmark if isinstance(benchmark, str) else None
         self._scorer = QuestionScorer(benchmark, counter)
 
     def _arguments(self) -> dict[str, object]:
-        if self._name is None:
+        if not isinstance(self.benchmark, str):
             raise OptionError(
                 "a benchmark that was given as an object cannot be written down: name a collection"
             )
-        return {"benchmark": self._name, "measure": self.measure, "counter": self.counter}
+        return Serialized._arguments(self)
 
     @component.output_types(score=float, individual_scores=list[float])
     def run(

@@ -51,6 +51,7 @@ from chunkadapters.places import (
     WHOLE,
     Metadata,
     MetadataLike,
+    Origin,
     chunk_place,
     chunk_records,
     inherited,
@@ -124,10 +125,8 @@ class ChunkcoreDocumentSplitter(Serialized):
     @property
     def options(self) -> dict[str, Any]:
         """The chunker's options as plain values, Haystack's components serialised. Raises `OptionError`."""
-        options = options_of(self.chunker)
-        for name, value in options.items():
-            options[name] = written(getattr(self.chunker, name), value)
-        return options
+        options = options_of(self.chunker).items()
+        return {name: written(getattr(self.chunker, name), value) for name, value in options}
 
     def _arguments(self) -> dict[str, object]:
         """All options, so that changed defaults do not change a stored pipeline."""
@@ -176,12 +175,14 @@ class ChunkcoreDocumentSplitter(Serialized):
     def _documents(
         self, source: CoreDocument, chunks: Sequence[Chunk], taken: set[str]
     ) -> list[Document]:
-        if self.keep_white_space:
-            chunks = _with_white_space(source, chunks)
+        chain = root_of(source)
+        # What stands between the spans of a chunk that is cut again has no place in the root.
+        if self.keep_white_space and not chain[1].parts:
+            chunks = _with_white_space(source.text, chunks)
         is_chunk = KEYS.start in source.metadata
         parent = inherited(source.metadata, of_a_chunk=is_chunk, drop=OF_ONE_CHUNK)
         records = chunk_records(source, chunks, WHOLE, parent, KEYS, taken)
-        pages, roots = page_numbers(source, chunks), root_places(source, chunks)
+        pages, roots = page_numbers(source, chunks), root_places(chain, chunks)
         context = f"chunk_{CONTEXT}" if CONTEXT in parent else CONTEXT
         split: list[Document] = []
         for (text, chunk_id, record), page, root in zip(records, pages, roots, strict=True):
@@ -196,9 +197,9 @@ class ChunkcoreDocumentSplitter(Serialized):
         return split
 
 
-def root_places(source: CoreDocument, chunks: Sequence[Chunk]) -> Iterator[Metadata]:
+def root_places(chain: tuple[str, Origin], chunks: Sequence[Chunk]) -> Iterator[Metadata]:
     """Each chunk's place in the first document of a chain of splitters; {} if there is no chain, or it is not known."""
-    root_id, origin = root_of(source)
+    root_id, origin = chain
     for chunk in chunks:
         root = chunk_place(chunk, origin)
         place = {}
@@ -207,14 +208,8 @@ def root_places(source: CoreDocument, chunks: Sequence[Chunk]) -> Iterator[Metad
         yield place
 
 
-def _with_white_space(source: CoreDocument, chunks: Sequence[Chunk]) -> Sequence[Chunk]:
-    """The chunks with the white space up to the next one; the first one also with leading white space.
-
-    Chunks of a chunk of several spans stay as they are: what stands between its spans has no place in the root.
-    """
-    text, (_, origin) = source.text, root_of(source)
-    if origin.parts:
-        return chunks
+def _with_white_space(text: str, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The chunks with the white space up to the next one; the first one also with leading white space."""
     extended: list[Chunk] = []
     for chunk, gap in with_white_space(text, chunks):
         if len(chunk.spans) == 1 and not chunk.derived:
@@ -320,7 +315,7 @@ class ChunkcoreExactSplitter(Serialized):
         ]
         cut, records = placed_records(source, pieces, WHOLE, KEYS, self.unplaced)
         placed = []
-        pages, roots = page_numbers(source, cut), root_places(source, cut)
+        pages, roots = page_numbers(source, cut), root_places(root_of(source), cut)
         for chunk, record, page, root in zip(chunks, records, pages, roots, strict=True):
             meta = dict(chunk.meta)
             meta.pop(KEYS.start, None)
@@ -426,10 +421,11 @@ class ChunkcoreIndexUpdater(Serialized):
         filters = {"field": "meta.source_id", "operator": "in", "value": sorted(sources)}
         stored = self.document_store.filter_documents(filters=filters) if sources else []
         by_id = {chunk.id: chunk for chunk in stored}
-        embedded: dict[str, Document] = {}
-        for chunk in stored:
-            if chunk.embedding is not None or chunk.sparse_embedding is not None:
-                embedded.setdefault(_content(chunk), chunk)
+        embedded = {
+            _content(chunk): chunk
+            for chunk in stored
+            if chunk.embedding is not None or chunk.sparse_embedding is not None
+        }
         fresh, moved = [], []
         for chunk in documents:
             if chunk.id in by_id and _same(by_id[chunk.id], chunk):
