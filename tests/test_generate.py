@@ -368,19 +368,19 @@ def test_filters_drop_the_later_of_two_alike_and_whoever_has_an_excerpt_that_doe
     excerpts = [[f"e{number}"] for number in range(24)]
     done = filter_questions(questions, excerpts, Fixed(angles))
     assert done.relevance is not None
-    first = {drop.index: (drop.stage, drop.reason) for drop in done.dropped}
+    first = {drop.place: (drop.stage, drop.reason) for drop in done.dropped}
     assert first[1] == ("duplicate", "it has cosine 0.940, over 0.900, with the question 'q0'")
     assert 2 not in first
     assert first[3][0] == "relevance"
     assert "an excerpt has cosine 0.174 with the question" in first[3][1]
     # A model without a cosine under 0.7 gives the same duplicates.
     narrow = filter_questions(questions, excerpts, Narrow(angles))
-    assert [drop.index for drop in narrow.dropped if drop.stage == "duplicate"] == [
+    assert [drop.place for drop in narrow.dropped if drop.stage == "duplicate"] == [
         index for index, (stage, _) in first.items() if stage == "duplicate"
     ]
     few = filter_questions(questions[:19], excerpts[:19], Fixed(angles))
     assert few.relevance is None
-    assert 3 not in {drop.index for drop in few.dropped}
+    assert 3 not in {drop.place for drop in few.dropped}
 
 
 @pytest.fixture

@@ -132,7 +132,7 @@ class LangChainCharacter(Chunker):
     [[(0, 7)], [(9, 14)]]
     """
 
-    bounds: ClassVar[Bounds] = {"size": 1, "overlap": (0, "size")}
+    bounds = Bounds(size=1, overlap=(0, "size"))
     cuts_source: ClassVar[bool] = True
 
     size: int = 4000

@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import regex
 
@@ -27,8 +27,7 @@ from chunkcore.models.llm.base import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredQuestion:
+class AnsweredQuestion(NamedTuple):
     """A question, the system's answer, and the references."""
 
     question: str

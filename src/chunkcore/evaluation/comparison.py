@@ -214,26 +214,7 @@ class Comparison(Frame):
     @cached_property
     def verdict(self) -> str:
         """The result in two to six sentences."""
-        if not self.standing:
-            return f"{self.measure} is not defined for any of the systems. There is nothing to compare."
-        sentences = [_opening(self)]
-        lead = self.lead
-        if lead is None:
-            sentences.append(
-                "It is the only system that was scored, so there is nothing to compare it with."
-            )
-        elif lead.mean == lead.low == lead.high == 0:
-            same = f"{lead.a} and {lead.b} score the same on every question"
-            sentences.append(f"{same}, so no number of such questions would separate them.")
-        else:
-            sentences.append(_lead(self, lead))
-        if self.unsettled:
-            sentences.append(unsettled_words(self, self.unsettled))
-        if self.questions_needed is not None:
-            low, high = map(rounded, self.questions_needed)
-            takes = f"takes {low} to {high} such questions to show in 8 of 10 cases"
-            sentences.append(f"A difference of {self.within} {takes}.")
-        return " ".join([*sentences, *(f"{caveat}." for caveat in _caveats(self))])
+        return " ".join(_sentences(self))
 
     @property
     def within(self) -> str:
@@ -445,6 +426,28 @@ def shared_documents(documents: Collection[str], by: str) -> list[str] | None:
     return list(documents) if by == "document" or (by == "auto" and is_shared) else None
 
 
+def _sentences(comparison: Comparison) -> Iterator[str]:
+    if not comparison.standing:
+        yield f"{comparison.measure} is not defined for any of the systems. There is nothing to compare."
+        return
+    yield _opening(comparison)
+    lead = comparison.lead
+    if lead is None:
+        yield "It is the only system that was scored, so there is nothing to compare it with."
+    elif lead.mean == lead.low == lead.high == 0:
+        same = f"{lead.a} and {lead.b} score the same on every question"
+        yield f"{same}, so no number of such questions would separate them."
+    else:
+        yield _lead(comparison, lead)
+    if comparison.unsettled:
+        yield unsettled_words(comparison, comparison.unsettled)
+    if comparison.questions_needed is not None:
+        low, high = map(rounded, comparison.questions_needed)
+        takes = f"takes {low} to {high} such questions to show in 8 of 10 cases"
+        yield f"A difference of {comparison.within} {takes}."
+    yield from _caveats(comparison)
+
+
 def _opening(comparison: Comparison) -> str:
     measure, first, standing = comparison.measure, comparison.standing[0], len(comparison.standing)
     questions = counted(int(np.count_nonzero(~np.isnan(first.values(measure)))), "question")
@@ -508,22 +511,22 @@ def _caveats(comparison: Comparison) -> Iterator[str]:
         asked = " or ".join(f"{count:,}" for count in sorted(counts))
         names = listed([report.name for report in comparison.stopped])
         whole = f"{len(comparison.reports[0].query_ids):,} questions"
-        yield f"Surely behind and so stopped early, after {asked} of {whole}: {names}"
+        yield f"Surely behind and so stopped early, after {asked} of {whole}: {names}."
     undefined = [report.name for report in comparison.reports if report not in comparison.standing]
     if undefined:
-        yield f"{comparison.measure} is not defined for {enumerated(undefined)}"
+        yield f"{comparison.measure} is not defined for {enumerated(undefined)}."
     for report in comparison.standing:
         if report.unanswered:
             whole = counted(len(report.query_ids), "question")
-            yield f"{report.name} left {len(report.unanswered):,} of {whole} unanswered, scored as 0"
+            yield f"{report.name} left {len(report.unanswered):,} of {whole} unanswered, scored as 0."
         if report.unlocated_share >= _UNLOCATED:
             what = f"{100 * report.unlocated_share:.0f} % of what {report.name} retrieved"
-            yield f"{what} was found in no document, and counts as no evidence"
+            yield f"{what} was found in no document, and counts as no evidence."
     documents = comparison.reports[0].documents
     distinct = len(set(documents))
     if comparison.by == "question" and 1 < distinct < min(FEWEST_UNALIKE, len(documents)):
         about = f"The questions are about {distinct} documents, too few to resample"
-        yield f"{about}: the intervals hold for other questions about these alone"
+        yield f"{about}: the intervals hold for other questions about these alone."
 
 
 def enumerated(names: Sequence[str]) -> str:

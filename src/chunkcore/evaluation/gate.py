@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,39 +24,27 @@ from chunkcore.evaluation.results import Report, System
 _ROUNDING = 1e-9  # scores closer than this are the same: sums depend on the order of questions
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """The lowest mean that a measure may have.
-
-    Raises `OptionError`: the measure cannot have such a score.
-    """
+class Requirement(NamedTuple):
+    """The lowest mean that a measure may have."""
 
     measure: Measure
     bound: float
-
-    def __post_init__(self) -> None:
-        allowed, most = "a finite number from 0", sys.float_info.max
-        if self.measure.is_share:
-            allowed, most = "a share from 0 to 1, such as 0.70", 1
-        if not 0 <= self.bound <= most:
-            raise OptionError(f"{self.measure} is {allowed}, got {self.bound:g}")
 
     def __str__(self) -> str:
         return f"{self.measure}>={self.bound:g}"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """A check's result in one sentence, and whether it failed."""
 
     sentence: str
-    failed: bool
+    failed: bool = False
 
 
 def parse_requirement(text: str) -> Requirement:
     """The requirement of a text such as "nDCG@10>=0.40".
 
-    Raises `OptionError`: malformed, as an upper bound is.
+    Raises `OptionError`: malformed, as an upper bound is, or the measure cannot have such a score.
 
     >>> parse_requirement("nDCG@10 >= 0.40").bound
     0.4
@@ -67,7 +56,13 @@ def parse_requirement(text: str) -> Requirement:
         raise OptionError(
             f"{echo(text)} is no requirement: expected something like HitRate@5>=0.70"
         ) from None
-    return Requirement(get_measure(name), bound)
+    measure = get_measure(name)
+    allowed, most = "a finite number from 0", sys.float_info.max
+    if measure.is_share:
+        allowed, most = "a share from 0 to 1, such as 0.70", 1
+    if not 0 <= bound <= most:
+        raise OptionError(f"{measure} is {allowed}, got {bound:g}")
+    return Requirement(measure, bound)
 
 
 def check_requirement(
@@ -92,8 +87,7 @@ def check_requirement(
     mean, _, count = mean_std(report.values(measure))
     if not count:
         return Check(
-            f"{report.name}: {required} was not checked, as {measure} is not defined here.",
-            failed=False,
+            f"{report.name}: {required} was not checked, as {measure} is not defined here."
         )
     comparison = compare([report], measure, resamples=resamples, seed=seed, by=by)
     low, high = comparison.intervals[report.name]
@@ -106,7 +100,7 @@ def check_requirement(
     least = required.bound - _ROUNDING
     if mean >= least:
         though = ", though the interval reaches under it" if low < least else ""
-        return Check(f"{about}, meets {bound}: passed{though}.", failed=False)
+        return Check(f"{about}, meets {bound}: passed{though}.")
     is_short = high < least
     if is_short and count >= FEWEST_UNALIKE:
         return Check(f"{about}, under {bound}: failed.", failed=True)
@@ -114,7 +108,7 @@ def check_requirement(
     if is_short:
         doubt = "six questions at least are needed to tell"
     passed = "passed, as these questions do not show a shortfall"
-    return Check(f"{about}, under {bound}, but {doubt}: {passed}.", failed=False)
+    return Check(f"{about}, under {bound}, but {doubt}: {passed}.")
 
 
 def check_baseline(
@@ -147,8 +141,7 @@ def check_baseline(
     change = compare([now, before], measure, resamples=resamples, seed=seed, by=by).differences[0]
     if math.isnan(change.mean):
         return Check(
-            f"{report.name}: the change of {measure} is not known, as it is not defined here.",
-            failed=False,
+            f"{report.name}: the change of {measure} is not known, as it is not defined here."
         )
     low, high = (measure.show(end, signed=True) for end in (change.low, change.high))
     where = f"{_common(report, earlier, now)} (95 % interval of the change {low} to {high})"
@@ -159,13 +152,13 @@ def check_baseline(
         moved = f"{verb} from {was} to {shown}"
     about = f"{report.name}: {measure} {moved} {where}"
     if change.mean > -_ROUNDING:
-        return Check(f"{about}: passed.", failed=False)
+        return Check(f"{about}: passed.")
     if change.distinct:
         return Check(f"{about}: failed.", failed=True)
     doubt = "which chance may explain"
     if change.low * change.high > 0:
         doubt = "but too few questions differ to tell"
-    return Check(f"{about}, {doubt}: passed.", failed=False)
+    return Check(f"{about}, {doubt}: passed.")
 
 
 def _common(report: Report, earlier: Report, paired: Report) -> str:

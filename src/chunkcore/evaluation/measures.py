@@ -85,8 +85,9 @@ class Measure:
     def __post_init__(self) -> None:
         kind = self.kind or type(self).__name__
         if self.unit not in self.units:
-            units = ", ".join(self.units)
-            raise OptionError(f"{kind} does not count {echo(self.unit)}: expected one of {units}")
+            raise OptionError(
+                f"{kind} does not count {echo(self.unit)}: expected one of {', '.join(self.units)}"
+            )
         without = self.k is None and self.depth != "needed"
         if self.depth == "none" and not without:
             raise OptionError(f"{kind} looks at no ranking and takes no k, got k={echo(self.k)}")

@@ -291,8 +291,9 @@ class Report(Frame):
         """The measure's score of each query. Raises `OptionError` if it was not evaluated."""
         key = get_measure(measure)
         if key not in self.scores:
-            names = ", ".join(map(str, self.scores))
-            raise OptionError(f"{self.name} was not evaluated with {key}: expected one of {names}")
+            raise OptionError(
+                f"{self.name} was not evaluated with {key}: expected one of {', '.join(map(str, self.scores))}"
+            )
         return self.scores[key]
 
     def mean(self, measure: Measure | str = "") -> float:

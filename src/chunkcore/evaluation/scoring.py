@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import compress, islice
@@ -45,10 +45,6 @@ from chunkcore.tokens import TokenCounter, get_counter
 MinRule = Literal["holding", "touching"]
 CountsOf = Callable[[Unit, Depth | None, bool], Counts]
 _OCCURRENCES = 1000  # of an ambiguous text that are tried
-_STARTS: dict[Unit, Callable[[str], Numbers]] = {
-    "sentence": lambda text: sentence_ranges(text)[:, 0],
-    "document": lambda text: np.zeros(1, np.int64),
-}
 
 
 @suggesting
@@ -241,7 +237,7 @@ class Scorer:
         means = []
         for choose in (min, max):
             results = {
-                query.id: self._moved(run.results[query.id], query, choose)
+                query.id: list(self._moved(run.results[query.id], query, choose))
                 for query in self.benchmark.queries
                 if query.id in run.results
             }
@@ -254,9 +250,8 @@ class Scorer:
         pieces: Sequence[Retrieved],
         query: Query,
         choose: Callable[..., Span],
-    ) -> list[Retrieved]:
+    ) -> Iterator[Retrieved]:
         """The pieces; an ambiguous one at the place of its text that `choose` takes by its evidence."""
-        moved = []
         for piece in pieces:
             if piece.match == "ambiguous" and piece.text:
                 source = self.benchmark.document(piece.document_id).text
@@ -265,8 +260,7 @@ class Scorer:
                 if places:
                     place = choose(places, key=partial(_evidence_in, query, piece.document_id))
                     piece = replace(piece, spans=(place,))
-            moved.append(piece)
-        return moved
+            yield piece
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
         """The tokens of each piece as retrieved, int64."""
@@ -304,11 +298,13 @@ class Scorer:
 
     def _relevance_in(self, unit: Unit) -> Relevance:
         """The evidence in this unit."""
-        axis = self.axis
+        axis, documents = self.axis, self.benchmark.documents
         if unit == "token":
             axis = self.tokens
-        elif unit != "character":
-            axis = Axis(self.benchmark.documents, _STARTS[unit])
+        elif unit == "sentence":
+            axis = Axis(documents, lambda text: sentence_ranges(text)[:, 0])
+        elif unit == "document":
+            axis = Axis(documents, lambda text: np.zeros(1, np.int64))
         return Relevance(axis, self._evidence, len(self.benchmark.queries))
 
     @cached_property
@@ -331,12 +327,9 @@ def _scores(
 
 def _evidence_in(query: Query, document_id: str, place: Span) -> int:
     """How many characters of the query's evidence are in a place of a document."""
-    total = 0
-    for part in query.evidence:
-        if part.document_id == document_id:
-            start = max(part.span.start, place.start)
-            total += len(range(start, min(part.span.end, place.end)))
-    return total
+    spans = [part.span for part in query.evidence if part.document_id == document_id]
+    shared = [range(max(span.start, place.start), min(span.end, place.end)) for span in spans]
+    return sum(map(len, shared))
 
 
 def _located(pieces: SpanTable, numbers: Numbers) -> dict[MatchKind, int]:

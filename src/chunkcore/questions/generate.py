@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError
@@ -80,8 +80,7 @@ _EARLIER = 50  # earlier questions that are shown at most
 _LEAK = 20  # letters and digits; shorter questions occur by chance
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(NamedTuple):
     """A question that is not in the benchmark, with the id that it would have had, and the model's excerpts.
 
     Attributes:
@@ -323,7 +322,7 @@ def generate_benchmark(
         filtered = filter_questions(texts, list(map(_excerpts, writer.kept)), embedder)
     rejections, kept = list(writer.rejections), list(writer.kept)
     for drop in filtered.dropped if filtered else ():
-        row = writer.kept[drop.index]
+        row = writer.kept[drop.place]
         kept.remove(row)
         sample, excerpts = Span(*row["sample"]), tuple(_excerpts(row))
         stated = (drop.stage, drop.reason, row["question"], excerpts)
@@ -397,7 +396,7 @@ def write_generated(questions: Path, generated: Generated) -> None:
     """
     check_questions_file(questions)
     rejected = [
-        utf8_line({**asdict(row), "sample": [row.sample.start, row.sample.end]})
+        utf8_line({**row._asdict(), "sample": [row.sample.start, row.sample.end]})
         for row in generated.rejections
     ]
     written = b"".join(map(utf8_line, generated.rows))

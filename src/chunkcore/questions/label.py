@@ -74,6 +74,14 @@ class StaleError(DataError):
     status = HTTPStatus.CONFLICT
 
 
+class _ForbiddenError(DataError):
+    status = HTTPStatus.FORBIDDEN
+
+
+class _MissingError(DataError):
+    status = HTTPStatus.NOT_FOUND
+
+
 class LabelledQuestions:
     """Questions about documents, each with the evidence marked so far, in one file that every change rewrites.
 
@@ -216,10 +224,9 @@ class LabelledQuestions:
         with self._locked():
             if version is not None and version not in map(_version, self._rows[number:][:1]):
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
-            changed = dict(self._row(number))
+            row = self._row(number)
             evidence = self._joined(spans)
-            for key in _LABELS:
-                changed.pop(key, None)
+            changed = {key: value for key, value in row.items() if key not in _LABELS}
             changed.setdefault("id", next(_free_ids(self._rows)))
             if evidence:
                 changed["evidence"] = evidence
@@ -274,10 +281,11 @@ class LabelledQuestions:
             except (EvidenceError, TypeError) as error:
                 problem = f"{_REPLACED}: {error}"
                 continue
-            number = self.numbers[place.document_id]
-            text = place.span.slice(self.documents[number].text)
-            start, end = place.span.start, place.span.end
-            evidence.append({"document": number, "start": start, "end": end, "text": text})
+            number, span = self.numbers[place.document_id], place.span
+            text = span.slice(self.documents[number].text)
+            evidence.append(
+                {"document": number, "start": span.start, "end": span.end, "text": text}
+            )
         return evidence, problem
 
 
@@ -362,12 +370,11 @@ class LabelServer(ThreadingHTTPServer):
         text = without_tags(self.questions.documents[number])
         starts = []
         for start, end in sentence_ranges(text).tolist():
-            while start < end:
+            while end - start > _UNIT:
                 starts.append(start)
-                if end - start <= _UNIT:
-                    break
                 space = text.rfind(" ", start + 1, start + _UNIT)
                 start = space + 1 if space > 0 else start + _UNIT
+            starts.append(start)
         return [*(starts or [0]), len(text)]
 
     def page(self) -> tuple[bytes, str]:
@@ -383,8 +390,11 @@ class LabelServer(ThreadingHTTPServer):
         documents = [
             {"name": page_text(doc.id), "size": len(doc.text)} for doc in self.questions.documents
         ]
-        file = page_text(str(self.questions.path))
-        return {"questions": self.questions.states(), "documents": documents, "file": file}
+        return {
+            "questions": self.questions.states(),
+            "documents": documents,
+            "file": page_text(str(self.questions.path)),
+        }
 
     def search(self, words: str) -> JsonObject:
         """Candidates for these words: the sentences of the passages' best parts, best first."""
@@ -478,19 +488,15 @@ class _Requests(BaseHTTPRequestHandler):
             # Another host's name means that a page elsewhere has its name lead here.
             is_here = self.headers.get("Host") in (f"127.0.0.1:{port}", f"localhost:{port}")
             if not (is_known and is_here):
-                problem = "open the address that the command printed"
-                raise _RefusedError(HTTPStatus.FORBIDDEN, problem)
-            work = self._read_request(path)
+                raise _ForbiddenError("open the address that the command printed")
+            return self._read_request(path)
         except ChunkcoreError:
             raise
         except (AttributeError, LookupError, TypeError, ValueError) as error:
             raise DataError("the page asks for nothing of this kind") from error
-        if work is None:
-            raise _RefusedError(HTTPStatus.NOT_FOUND, "there is no such page")
-        return work
 
-    def _read_request(self, path: str) -> Callable[[], JsonObject | None] | None:
-        """What gives the answer; None for an unknown path. Raises what Python raises for a wrong request."""
+    def _read_request(self, path: str) -> Callable[[], JsonObject | None]:
+        """What gives the answer. Raises `_MissingError`, or what Python raises for a wrong request."""
         server, questions = self.server, self.server.questions
         if self.command == "POST":
             body = self._body()
@@ -504,22 +510,22 @@ class _Requests(BaseHTTPRequestHandler):
                 return lambda: questions.mark(
                     number, spans, without_evidence=is_without, version=version
                 )
-            return None
-        query = dict(parse_qsl(urlsplit(self.path).query))
-        if path == "":
-            return lambda: None
-        if path == "all":
-            return server.all
-        if path == "search":
-            return lambda: server.search(query.get("words", ""))
-        if path == "text":
-            number, at = int(query["document"]), int(query["at"])
-            return lambda: server.text(number, at)
-        return None
+        else:
+            query = dict(parse_qsl(urlsplit(self.path).query))
+            if path == "":
+                return lambda: None
+            if path == "all":
+                return server.all
+            if path == "search":
+                return lambda: server.search(query.get("words", ""))
+            if path == "text":
+                number, at = int(query["document"]), int(query["at"])
+                return lambda: server.text(number, at)
+        raise _MissingError("there is no such page")
 
     def _body(self) -> JsonObject:
         if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
-            raise _RefusedError(HTTPStatus.FORBIDDEN, "only this page may change questions")
+            raise _ForbiddenError("only this page may change questions")
         stated = self.headers.get("Content-Length", "")
         size = 0
         if stated.isdecimal() and len(stated) < 10:
@@ -555,9 +561,3 @@ class _Requests(BaseHTTPRequestHandler):
 def _place(piece: JsonObject) -> Place:
     """A place as a request has it. Raises `TypeError`: a number is no whole one."""
     return index(piece["document"]), index(piece["start"]), index(piece["end"])
-
-
-class _RefusedError(ChunkcoreError):
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -112,10 +112,10 @@ def validate_benchmark(
     """
     contents = contents_of(documents, questions, (), follow_links)
     file = _questions_file(documents, questions)
-    if file is None:
-        rows, before = list(contents.questions), ""
-    else:
-        rows, before = _lines(file), f"{file}, "
+    source, before = contents.questions, ""
+    if file is not None:
+        source, before = _lines(file), f"{file}, "
+    rows = list(source)
     if not rows:
         raise DataError(
             f'{before}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
@@ -217,19 +217,18 @@ def _questions_file(
     return Path(questions) if isinstance(questions, str | Path) else None
 
 
-def _lines(path: Path) -> list[Row]:
+def _lines(path: Path) -> Iterator[Row]:
     """The rows of a file of questions; a damaged line of JSON becomes one that is left out."""
     if path.suffix.lower() in TABLES:
-        return list(question_rows(path))
-    rows: list[Row] = []
+        yield from question_rows(path)
+        return
     for number, line in text_lines(path):
         if line.strip():
             try:
                 row = json_object(line)
             except DataError as error:
                 row = {"left_out": str(error)}
-            rows.append((f"line {number}", row))
-    return rows
+            yield f"line {number}", row
 
 
 def _given_answers(query: Query) -> _Problems:
@@ -252,17 +251,15 @@ def _words(text: str) -> str:
 _ENOUGH = 20  # questions; fewer give no threshold
 
 
-@dataclass(frozen=True, slots=True)
-class Dropped:
+class Dropped(NamedTuple):
     """A dropped question's place, and why."""
 
-    index: int
+    place: int
     stage: Literal["duplicate", "relevance"]
     reason: str
 
 
-@dataclass(frozen=True, eq=False)
-class Filtered:
+class Filtered(NamedTuple):
     """The least cosine of a related excerpt (None: of too few questions), and the dropped questions in order."""
 
     relevance: float | None
@@ -329,8 +326,7 @@ _CERTAIN = 0.8  # of a place that is accepted
 _UNSURE = ("ambiguous", "part", "unlocated")
 
 
-@dataclass(frozen=True)
-class LabelState:
+class LabelState(NamedTuple):
     """What has become of an excerpt.
 
     Attributes:

@@ -58,9 +58,15 @@ _TRIED = 200  # excerpts that are searched in other spellings in all documents, 
 class EvidenceError(DataError):
     """Evidence that cannot be used; the question is left out. `kind` as of `DataProblem`."""
 
-    def __init__(self, message: str, kind: str = "malformed") -> None:
-        super().__init__(message)
-        self.kind = kind
+    kind = "malformed"
+
+
+class _NotFoundError(EvidenceError):
+    kind = "not-found"
+
+
+class _AmbiguousError(EvidenceError):
+    kind = "ambiguous"
 
 
 class EvidenceFinder:
@@ -141,11 +147,11 @@ class EvidenceFinder:
         elif is_there:
             return Evidence(document.id, span)
         if not self._by_words or not isinstance(text, str):
-            raise EvidenceError(problem, "not-found")
+            raise _NotFoundError(problem)
         try:
             evidence = self._excerpt(text, [document])
         except EvidenceError as error:
-            raise EvidenceError(f"{problem}; {error}", "not-found") from error
+            raise _NotFoundError(f"{problem}; {error}") from error
         self.notes.append(f"{problem}, and was taken at {evidence.span.start}")
         return evidence
 
@@ -160,7 +166,7 @@ class EvidenceFinder:
             for names in self._names.groups([document_id]):  # the first
                 return [self._documents[name] for name in names]
             reason = f"is not among the {counted(len(self._documents), 'document')}"
-        raise EvidenceError(f"its document {echo(document_id)} {reason}", "not-found")
+        raise _NotFoundError(f"its document {echo(document_id)} {reason}")
 
     @cached_property
     def _names(self) -> DocumentNames:
@@ -187,19 +193,17 @@ class EvidenceFinder:
         if len(chosen) == 1:
             where = f"in {chosen[0].id!r}"
         if not places:
-            raise EvidenceError(f"{about} is not found {where}{self._note(chosen)}", "not-found")
+            raise _NotFoundError(f"{about} is not found {where}{self._note(chosen)}")
         if occurrence is None and count > 1:
             named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
             named += ["..."] * (count > _NAMED)
-            raise EvidenceError(
+            raise _AmbiguousError(
                 f"{about} occurs {_times(count)} ({', '.join(named)}): "
-                'quote more words, or add "occurrence": 2',
-                "ambiguous",
+                'quote more words, or add "occurrence": 2'
             )
         number = occurrence or 1
         if number > count:
-            problem = f"{about} occurs {_times(count)} {where}, not {occurrence} times"
-            raise EvidenceError(problem, "not-found")
+            raise _NotFoundError(f"{about} occurs {_times(count)} {where}, not {occurrence} times")
         document, span = places[number - 1]
         if not exact:
             words = echo(span.slice(document.text))
@@ -504,9 +508,13 @@ def load_benchmark(
             f"left out: {len(reader.problems):,} of {counted(len(rows), 'question')} (each is in the benchmark's "
             f"`problems`); the first, {echo(first.query_id)}: {first.reason}"
         )
-    problems, without_evidence = tuple(reader.problems), tuple(reader.without_evidence)
-    name = name or _name_of(documents)
-    return Benchmark(name, contents.documents, reader.queries, problems, without_evidence)
+    return Benchmark(
+        name or _name_of(documents),
+        contents.documents,
+        reader.queries,
+        tuple(reader.problems),
+        tuple(reader.without_evidence),
+    )
 
 
 def contents_of(
