@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from llama_index.core.node_parser import (
     SentenceSplitter,
     TokenTextSplitter,
 )
-from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer
+from llama_index.core.node_parser.text.utils import split_by_sentence_tokenizer, split_by_sep
 from llama_index.core.schema import Document as LlamaDocument
 
 from chunkadapters.configuration import NamedFunction, tokenizer_of
@@ -170,11 +170,11 @@ class LlamaIndexSentence(_Merged):
         phrases = (partial(_by_regex, re.compile(self.phrase_regex)),) if self.phrase_regex else ()
         split = split_by_sentence_tokenizer() if isinstance(self.sentences, str) else self.sentences
         cuts = (
-            partial(_by_separator, self.paragraph_separator),
+            *_by_separators(self.paragraph_separator),
             partial(_by_function, split),
             *phrases,
-            partial(_by_separator, self.word_separator),
-            _by_character,
+            *_by_separators(self.word_separator),
+            _BY_CHARACTER,
         )
         return self._merged(source, cuts, strip=True, strict=True)
 
@@ -207,17 +207,8 @@ class LlamaIndexToken(_Merged):
     strip: bool = True
 
     def cut(self, source: TokenizedText) -> list[Draft]:
-        cuts = [partial(_by_separator, separator) for separator in self.separators]
-        return self._merged(source, [*cuts, _by_character], strip=self.strip, strict=False)
-
-
-def _by_separator(separator: str, text: str) -> list[PieceRange]:
-    """Each piece but the first begins with the separator; an empty separator cuts nothing."""
-    if not separator:
-        return [(0, len(text))]
-    matches = re.finditer(re.escape(separator), text)
-    edges = [0, *(match.start() for match in matches), len(text)]
-    return [(first, last) for first, last in pairwise(edges) if first < last]
+        cuts = [*_by_separators(*self.separators), _BY_CHARACTER]
+        return self._merged(source, cuts, strip=self.strip, strict=False)
 
 
 def _by_regex(pattern: re.Pattern[str], text: str) -> list[PieceRange]:
@@ -231,14 +222,13 @@ def _by_regex(pattern: re.Pattern[str], text: str) -> list[PieceRange]:
     return [(first, last) for first, last in phrases if first < last]
 
 
-def _by_character(text: str) -> list[PieceRange]:
-    return list(pairwise(range(len(text) + 1)))
-
-
 def _by_function(split: Sentences, text: str) -> list[PieceRange]:
     parts = list(filter(None, split(text)))  # an empty one would count as a cut, without an end
-    tail = len(text) - sum(map(len, parts))
-    place = tail if tail >= 0 and text.endswith("".join(parts)) else 0
+    joined = "".join(parts)
+    if text.endswith(joined):  # they miss only what stands before them
+        begin = len(text) - len(joined)
+        return list(pairwise(accumulate(map(len, parts), initial=begin)))
+    place = 0
     pieces = []
     for part in parts:
         start = text.find(part, place)
@@ -249,3 +239,11 @@ def _by_function(split: Sentences, text: str) -> list[PieceRange]:
         place = start + len(part)
         pieces.append((start, place))
     return pieces
+
+
+def _by_separators(*separators: str) -> list[Cut]:
+    """Each piece but the first begins with the separator; an empty one cuts nothing."""
+    return [partial(_by_function, split_by_sep(separator)) for separator in separators if separator]
+
+
+_BY_CHARACTER: Cut = partial(_by_function, list)
