@@ -177,11 +177,9 @@ def _region_of(piece: Retrieved) -> _Region:
 
 def _into_region(hit: Hit, regions: Mapping[str, _Region]) -> Hit:
     """The hit with its place in a region; without a name and place if none holds it."""
-    start = min((span.start for span in hit.spans), default=-1)
-    end = max((span.end for span in hit.spans), default=-1)
     for name, region in regions.items():
-        is_inside = region.start <= start and end <= region.end
-        if is_inside and region.document_id == hit.document:
+        inside = [region.start <= span.start and span.end <= region.end for span in hit.spans]
+        if inside and all(inside) and region.document_id == hit.document:
             stated = StatedPlace(shifted(hit.spans, -region.start))
             return replace(hit, names=(name,), stated=stated, document=name)
     return replace(hit, names=(), stated=NO_PLACE, document="")

@@ -17,7 +17,7 @@ from typing_extensions import Unpack
 from chunkadapters.models import at_once, finished, told_openly
 from chunkadapters.places import ALSO_IN, PAGE_KEYS, PAGES, SPANS, MetadataLike, page_of
 from chunkcore.concurrency import Progress
-from chunkcore.errors import DataError, ModelError, OptionError, echo, warn_user
+from chunkcore.errors import DataError, ModelError, OptionError, echo, shortened, warn_user
 from chunkcore.locating import (
     NAMING_KEYS,
     NO_PAGE,
@@ -398,8 +398,7 @@ def _place_warnings(verdicts: Sequence[Verdict]) -> Iterator[str]:
 def _differing(verdicts: Iterable[Verdict]) -> str:
     """The documents that some hits name, and whose text is another."""
     names = sorted({verdict.document for verdict in verdicts} - {""})
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f" (the text differs of {', '.join(names[:3])}{more})" if names else ""
+    return f" (the text differs of {shortened(', '.join(names), 200)})" if names else ""
 
 
 @dataclass(frozen=True)

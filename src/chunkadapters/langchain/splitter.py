@@ -203,9 +203,8 @@ class ChunkcoreTextSplitter(TextSplitter):
         # Documents that differ from others of their source only by text: offsets are in each of them.
         texts = defaultdict(set)
         for source in sources:
-            has_part = part_of(source.id, source.metadata) != source.id
-            if source.document_id is None and not source.is_chunk and not has_part:
-                texts[source.id].add(source.text)
+            if not source.is_named:
+                texts[source.id].add(source.document.text)
         shared = [name for name in texts if len(texts[name]) > 1]
         if shared:
             warn_user(
@@ -214,11 +213,12 @@ class ChunkcoreTextSplitter(TextSplitter):
                 "give the documents ids",
                 SourceWarning,
             )
-        chunked = chunks_of(self.chunker, [source.document for source in sources], self._fit_to)
+        shown = [chunkable(source.document, is_chunk=source.is_chunk) for source in sources]
+        chunked = chunks_of(self.chunker, shown, self._fit_to)
         documents = []
         taken: set[str] = set()
         for source, chunks in zip(sources, chunked, strict=True):
-            parent = inherited(source.metadata, of_a_chunk=source.is_chunk)
+            parent = inherited(source.document.metadata, of_a_chunk=source.is_chunk)
             records = chunk_records(source.document, chunks, source.origin, parent, KEYS, taken)
             for text, chunk_id, record in records:
                 metadata = own_copy(parent) | _UNKNOWN | record
@@ -229,15 +229,15 @@ class ChunkcoreTextSplitter(TextSplitter):
 
 
 class _Source:
-    """A text to split: its metadata, the id of the document that offsets refer to, and its place in that document."""
+    """A text to split: the id of the document that offsets refer to, and its place in that document."""
 
     def __init__(self, document_id: str | None, text: str, metadata: Metadata) -> None:
-        self.document_id, self.text, self.metadata = document_id, text, metadata
         self.id, self.origin = source_of(document_id, text, metadata)
         self.is_chunk = self.origin is not WHOLE
         # Documents without an id differ by their text: the pages of one source share its name.
-        document = CoreDocument(document_id or f"{self.id}#{digest(text)}", text, metadata)
-        self.document = chunkable(document, is_chunk=self.is_chunk)
+        self.document = CoreDocument(document_id or f"{self.id}#{digest(text)}", text, metadata)
+        has_part = part_of(self.id, metadata) != self.id
+        self.is_named = document_id is not None or self.is_chunk or has_part
 
 
 def from_document(document: CoreDocument) -> Document:
