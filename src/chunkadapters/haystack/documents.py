@@ -128,7 +128,7 @@ class Serialized:
 
             cls.run_async = run_async
 
-    def _arguments(self) -> dict[str, object]:
+    def _arguments(self) -> Values:
         """The constructor's arguments as plain values or as objects with a `to_dict`: by default its attributes."""
         names = list(signature(type(self).__init__).parameters)[1:]
         return {name: getattr(self, name) for name in names}

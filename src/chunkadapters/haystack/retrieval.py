@@ -42,7 +42,7 @@ def _system(
     inputs: Mapping[str, object] | None = None,
 ) -> DeployedRetriever:
     """A retriever component, or a `Pipeline`; docs/guides/haystack.md has the options."""
-    constant: dict[str, Any] = dict(inputs or {})
+    constant: Values = dict(inputs or {})
     if isinstance(retriever, Pipeline):
         parts = {name: retriever.get_component(name) for name in retriever.graph.nodes}
     elif is_component(retriever):

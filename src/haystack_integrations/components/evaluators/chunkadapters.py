@@ -7,7 +7,7 @@ from typing import Any
 
 from haystack import Document, component
 
-from chunkadapters.haystack.documents import Serialized, hit_of
+from chunkadapters.haystack.documents import Serialized, Values, hit_of
 from chunkadapters.scores import QuestionScorer
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -42,7 +42,7 @@ class ChunkcoreSpanEvaluator(Serialized):
         self.measure = str(get_measure(measure))
         self._scorer = QuestionScorer(benchmark, counter)
 
-    def _arguments(self) -> dict[str, object]:
+    def _arguments(self) -> Values:
         if not isinstance(self.benchmark, str):
             raise OptionError(
                 "a benchmark that was given as an object cannot be written down: name a collection"

@@ -37,6 +37,7 @@ from chunkadapters.haystack.documents import (
     ROOT,
     DocumentLists,
     Serialized,
+    Values,
     check_documents,
     core_document,
     has_text,
@@ -128,10 +129,10 @@ class ChunkcoreDocumentSplitter(Serialized):
         options = options_of(self.chunker).items()
         return {name: written(getattr(self.chunker, name), value) for name, value in options}
 
-    def _arguments(self) -> dict[str, object]:
+    def _arguments(self) -> Values:
         """All options, so that changed defaults do not change a stored pipeline."""
         options = self.options
-        arguments: dict[str, object] = {"chunker": self.chunker.name, "options": options}
+        arguments: Values = {"chunker": self.chunker.name, "options": options}
         for name, value in options.items():
             if str(value).startswith("function:"):
                 raise OptionError(
@@ -272,7 +273,7 @@ class ChunkcoreExactSplitter(Serialized):
     splitter: Component
     unplaced: Unplaced = "mark"
 
-    def _arguments(self) -> dict[str, object]:
+    def _arguments(self) -> Values:
         # Some of Haystack's own components have no `to_dict`.
         splitter = component_to_dict(self.splitter, "splitter")
         return {"splitter": splitter, "unplaced": self.unplaced}

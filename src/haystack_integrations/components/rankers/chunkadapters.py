@@ -29,6 +29,7 @@ from chunkadapters.haystack.documents import (
     ROOT,
     DocumentLists,
     Serialized,
+    Values,
     check_documents,
     core_document,
     hit_of,
@@ -66,7 +67,7 @@ class Indexed(Serialized):
         """Open the index, or make it of the documents."""
         _ = self.local_index.opened
 
-    def _arguments(self) -> dict[str, object]:
+    def _arguments(self) -> Values:
         if not isinstance(self.index, str | Path):
             raise OptionError(
                 "only a saved index can be written down: save it, and give its folder as index"
@@ -140,7 +141,7 @@ class ChunkcorePassageRanker(Indexed):
         self._find_index()
         Behind.of(self, self.local_index)
 
-    def _arguments(self) -> dict[str, object]:
+    def _arguments(self) -> Values:
         return {**Indexed._arguments(self), "show": written_show(self.show)}
 
     @component.output_types(documents=list[Document])
