@@ -370,14 +370,11 @@ def locked_folder(folder: Path, name: str = LOCK) -> Iterator[None]:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(folder.resolve() / name, is_singleton=True)
-        lock.acquire()
+        held = FileLock(folder.resolve() / name, is_singleton=True).acquire()
     except OSError as error:
         raise NotWrittenError.of(folder, error) from error
-    try:
+    with held:
         yield
-    finally:
-        lock.release()
 
 
 def check_unchanged(path: Path) -> None:

@@ -44,10 +44,7 @@ MAX_TOKENS = 1000
 MaxTokens: TypeAlias = int | Literal["auto"]
 
 
-def check_limits(
-    k: int | None,
-    max_tokens: MaxTokens | None,
-) -> None:
+def check_limits(k: int | None, max_tokens: MaxTokens | None) -> None:
     """Raise `OptionError`: a limit is under 1, or no whole number."""
     if k is not None:
         check_number("k", k, 1)
@@ -103,8 +100,8 @@ class Hits(NamedTuple):
         return counts
 
     def row(self, number: int) -> tuple[Numbers, Scores]:
-        count = int((self.indices[number] >= 0).sum())
-        return self.indices[number, :count], self.scores[number, :count]
+        is_hit = self.indices[number] >= 0
+        return self.indices[number, is_hit], self.scores[number, is_hit]
 
     def best(self, k: int) -> Hits:
         return Hits(self.indices[:, :k], self.scores[:, :k])
@@ -255,7 +252,7 @@ class Index(ABC):
         if not changed and not gone:
             return self
         gone.update(document.id for document in changed)
-        stays = np.array([document.id not in gone for document in before.documents], np.bool_)
+        stays = np.array([name not in gone for name in before.number_of], np.bool_)
         corpus, places = ChunkedCorpus.joined(before, stays, added)
         if vectors is not None:
             vectors = vectors.updated(before, added, corpus, places)
@@ -351,11 +348,7 @@ class Index(ABC):
             return index.enough_pieces(query, k)
         return index.best_pieces(query, k, max_tokens)
 
-    def enough_pieces(
-        self,
-        query: str,
-        k: int | None,
-    ) -> RankedList:
+    def enough_pieces(self, query: str, k: int | None) -> RankedList:
         """The answer of `retrieve` with max_tokens="auto". Raises `OptionError`: the index is not calibrated."""
         raise OptionError(
             f'max_tokens="auto" needs an index of passages, and this is {self.method.name}'
@@ -562,11 +555,7 @@ class RetrievalMethod(ABC):
         return index
 
     @abstractmethod
-    def build(
-        self,
-        corpus: ChunkedCorpus,
-        vectors: TextVectors,
-    ) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors) -> Index:
         """Make the index that `index` returns."""
 
     def retrieve(

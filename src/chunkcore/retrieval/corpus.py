@@ -273,8 +273,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         for place, chunk in self.special.items():
             if len(chunk.spans) > 1 or chunk.derived:
                 document[place] = -1
-        names = [document.id for document in self.documents]
-        return PieceColumns(self._piece, names, document, starts, ends)
+        return PieceColumns(self._piece, list(self.number_of), document, starts, ends)
 
     def _piece(self, place: int) -> Retrieved:
         chunk = self[place]
@@ -377,10 +376,7 @@ def chunk_corpus(
     return corpus
 
 
-def segment_texts(
-    chunk: Chunk,
-    source: str,
-) -> list[str]:
+def segment_texts(chunk: Chunk, source: str) -> list[str]:
     """A chunk's texts to embed: its segments, or its text if it has none or is derived; each after its context.
 
     `source` is the text of the chunk's document. Raises `DataError`: a segment lies outside its chunk.

@@ -367,11 +367,7 @@ class Postings:
         return texts[order], counts[order]
 
 
-def length_norms(
-    lengths: Numbers,
-    k1: float,
-    b: float,
-) -> Scores:
+def length_norms(lengths: Numbers, k1: float, b: float) -> Scores:
     """What BM25 adds to a word's frequency below the fraction; above 0, so that a word that is not there scores 0."""
     mean = float(lengths.sum()) / max(len(lengths), 1)
     norms: Scores = np.maximum(k1 * (1 - b + b / (mean or 1.0) * lengths), 1e-30)

@@ -50,11 +50,7 @@ class Dense(RetrievalMethod):
 
     cluster_only: bool = False
 
-    def build(
-        self,
-        corpus: ChunkedCorpus,
-        vectors: TextVectors,
-    ) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors) -> Index:
         return VectorIndex(corpus, *vectors.chunks(corpus, cluster_only=self.cluster_only))
 
 
@@ -69,11 +65,7 @@ class Late(RetrievalMethod):
     def check(self, embedder: Embedder) -> None:
         get_token_embedder(embedder)
 
-    def build(
-        self,
-        corpus: ChunkedCorpus,
-        vectors: TextVectors,
-    ) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors) -> Index:
         return VectorIndex(corpus, *vectors.late(corpus))
 
 
@@ -137,11 +129,7 @@ class BM25(RetrievalMethod):
     def validate(self) -> None:
         check_words(self.words)
 
-    def build(
-        self,
-        corpus: ChunkedCorpus,
-        vectors: TextVectors,
-    ) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors) -> Index:
         return WordIndex(corpus, self)
 
 
@@ -242,11 +230,7 @@ class Hybrid(RetrievalMethod):
     def inner(self) -> tuple[RetrievalMethod, ...]:
         return self.methods
 
-    def build(
-        self,
-        corpus: ChunkedCorpus,
-        vectors: TextVectors,
-    ) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors) -> Index:
         return _Fused(corpus, *[method.index(corpus, vectors) for method in self.methods])
 
 

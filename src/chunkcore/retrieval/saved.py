@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache, partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -200,8 +201,9 @@ def read_manifest(folder: Path | str) -> JsonObject:
         raise _damaged(file)
     kinds = {"notes": dict, "files": dict, "retriever": str, "data": str}
     is_whole = all(isinstance(manifest.get(name), kind) for name, kind in kinds.items())
-    is_whole = is_whole and len(manifest["retriever"]) <= _LONGEST_SPEC  # each part takes a call
     if not is_whole or not _DATA.fullmatch(manifest["data"]):
+        raise _damaged(file)
+    if len(manifest["retriever"]) > _LONGEST_SPEC:  # each part takes a call
         raise _damaged(file)
     return manifest
 
@@ -251,10 +253,7 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
             yield _ROWS[kind], _array_parts(matrix)
 
 
-def _json(
-    row: JsonObject,
-    name: str,
-) -> bytes:
+def _json(row: JsonObject, name: str) -> bytes:
     try:
         values = plain(row, _saved)
     except (TypeError, ValueError, RecursionError) as error:
@@ -288,10 +287,7 @@ def _array_parts(array: Rows | NDArray[Any]) -> Iterator[bytes]:
         yield np.ascontiguousarray(array[start : start + BLOCK]).tobytes()
 
 
-def _written(
-    path: Path,
-    parts: Iterable[bytes],
-) -> JsonObject:
+def _written(path: Path, parts: Iterable[bytes]) -> JsonObject:
     """Write a file; returns its size and checksum."""
     digest, size = hashlib.sha256(), 0
 
@@ -306,11 +302,7 @@ def _written(
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _manifest(
-    contents: Contents,
-    data: str,
-    files: JsonObject,
-) -> JsonObject:
+def _manifest(contents: Contents, data: str, files: JsonObject) -> JsonObject:
     corpus = contents.corpus
     embedder = chunker = None
     if contents.vectors is not None:
@@ -329,10 +321,10 @@ def _manifest(
         "documents": len(corpus.documents),
         "chunks": len(corpus),
         "fingerprint": corpus.fingerprint,
-        "notes": dict(contents.notes),
+        "notes": contents.notes,
         "enough": contents.enough and asdict(contents.enough),
         "data": data,
-        "files": dict(files),
+        "files": files,
     }
 
 
@@ -477,7 +469,7 @@ def _document(row: JsonObject, texts: memoryview) -> Document:
 
 
 def _spans(pairs: Sequence[Sequence[int]]) -> tuple[Span, ...]:
-    return tuple(Span(start, end) for start, end in pairs)
+    return tuple(starmap(Span, pairs))
 
 
 def _check_chunks(

@@ -162,11 +162,7 @@ class PassageStage(Stage):
     ) -> Iterable[tuple[int, float]]:
         """Units with their worth, which never rises, in the order in which they are taken; repeats are ignored."""
 
-    def build(
-        self,
-        corpus: ChunkedCorpus,
-        vectors: TextVectors,
-    ) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors) -> Index:
         return _Staged(corpus, self.method.index(corpus, vectors))
 
 
@@ -490,11 +486,7 @@ class Reranked(Stage):
         super().check(embedder)
         get_reranker(self.model)
 
-    def build(
-        self,
-        corpus: ChunkedCorpus,
-        vectors: TextVectors,
-    ) -> Index:
+    def build(self, corpus: ChunkedCorpus, vectors: TextVectors) -> Index:
         get_reranker(self.model)  # before the first question
         return _Reranking(corpus, self.method.index(corpus, vectors))
 

@@ -184,10 +184,7 @@ def _cosines(queries: Floats, vectors: Rows, rows: Numbers, columns: Numbers) ->
     return scores
 
 
-def search_lengths(
-    rows: Rows,
-    what: str = "vectors",
-) -> Scores:
+def search_lengths(rows: Rows, what: str = "vectors") -> Scores:
     """Each vector's Euclidean length, 1 of a zero vector, for `top_k`.
 
     Raises `ModelError`: the vectors are no matrix, or hold NaN, infinity or numbers of which float32 has no products.
@@ -387,7 +384,7 @@ class TextVectors:
     def queries(self, texts: Sequence[str]) -> Vectors:
         """One row per query; those of the last call are kept. Raises `ModelError`: the model failed twice."""
         places, vectors = self._queries  # another thread may ask meanwhile
-        if not texts or not all(text in places for text in texts):
+        if not places.keys() >= set(texts):
             places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
             self._progress("queries", 0, len(places))
             vectors = self.embed(list(places), queries=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from enum import Enum
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 
@@ -24,10 +24,7 @@ _LARGEST_BITS = 1024
 _HAYSTACK = ({"field", "operator", "value"}, {"operator", "conditions"})
 
 
-def allowed_documents(
-    where: Where,
-    documents: Sequence[Document],
-) -> Flags:
+def allowed_documents(where: Where, documents: Sequence[Document]) -> Flags:
     """Whether a filter allows each document, by ids, by equal metadata or by a function of the metadata.
 
     Ids are compared in Unicode's composed form, values as what they say: 44 equals 44.0 and NumPy's 44, a tuple equals
@@ -64,8 +61,8 @@ def allowed_documents(
                 "where is document ids, a mapping of metadata that must be equal, or a function of a document's "
                 f"metadata; got {echo(where)}"
             )
-        ids = {unicodedata.normalize("NFC", name) for name in names}
-        answers = [unicodedata.normalize("NFC", document.id) in ids for document in documents]
+        ids = {normalize("NFC", name) for name in names}
+        answers = [normalize("NFC", document.id) in ids for document in documents]
     return np.array(answers, bool)
 
 
@@ -94,11 +91,7 @@ def own_copy(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
     return copied
 
 
-def truth(
-    option: str,
-    answer: object,
-    document_id: str,
-) -> bool:
+def truth(option: str, answer: object, document_id: str) -> bool:
     """What an option's function says of a document.
 
     Raises `OptionError`: the answer is no truth value. "false", a coroutine and most other objects would count as true.

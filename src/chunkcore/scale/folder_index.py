@@ -64,9 +64,7 @@ class FolderIndex:
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     names: Set[str] = frozenset()
     follow_links: bool = False
-    _current: dict[tuple[object, ...], bool] = field(
-        default_factory=dict, init=False, compare=False, repr=False
-    )
+    _current: dict[tuple[object, ...], bool] = field(default_factory=dict, repr=False)
 
     def latest(self) -> FolderIndex:
         """The index as it was last saved into its folder, by any process: this one while there is no later save.
@@ -93,7 +91,7 @@ class FolderIndex:
             return True
         if not stamp or not file.is_file():
             return False
-        key = name, tuple(stamp)
+        key = name, *stamp
         if key not in self._current:
             inside = None if self.follow_links else self.root
             try:
