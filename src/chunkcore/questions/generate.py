@@ -184,13 +184,12 @@ class QuestionWriter:
     def run(
         self,
         llm: LLM,
-        threads: int,
-        progress: Progress | None,
+        progress: Progress | None = None,
     ) -> None:
         """Ask until there are enough questions, nothing is left to ask, or a cap is reached: `stopped` says so."""
         options = self.options
         waiting: deque[tuple[str, Sample, Future[Written]]] = deque()  # in the order of asking
-        pool = ThreadPoolExecutor(min(threads, options.concurrency))
+        pool = ThreadPoolExecutor(min(getattr(llm, "concurrency", 1), options.concurrency))
         try:
             while True:
                 lacking = options.questions - len(self.kept)
@@ -344,7 +343,7 @@ def generate_benchmark(
 def _asked(writer: QuestionWriter, llm: LLM, progress: Progress | None) -> str:
     """Let the writer ask; why it was stopped before the end, or ""."""
     try:
-        writer.run(llm, getattr(llm, "concurrency", 1), progress)
+        writer.run(llm, progress)
     except KeyboardInterrupt:
         if not writer.kept:
             raise
@@ -366,7 +365,7 @@ def estimate_generation(
     Assumes that every question is kept, with an answer of about 200 tokens (the Chroma report's mean), and no cache.
     """
     estimator = Estimator()
-    QuestionWriter(documents, options or GenerationOptions(), assumed=True).run(estimator, 1, None)
+    QuestionWriter(documents, options or GenerationOptions(), assumed=True).run(estimator)
     return estimator.usage
 
 

@@ -21,7 +21,6 @@ from chunkcore.evaluation.benchmarks.benchmark import (
     Query,
     QuestionRow,
     Questions,
-    is_chroma,
     question_rows,
 )
 from chunkcore.evaluation.benchmarks.loading import (
@@ -111,10 +110,9 @@ def validate_benchmark(
     ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
     """
     contents = contents_of(documents, questions, (), follow_links)
-    file = _questions_file(documents, questions)
     source, before = contents.questions, ""
-    if file is not None:
-        source, before = _lines(file), f"{file}, "
+    if contents.file is not None:
+        source, before = _lines(contents.file), f"{contents.file}, "
     rows = list(source)
     if not rows:
         raise DataError(
@@ -205,16 +203,6 @@ def _copies(
         folded = fold(excerpt).text
         if len(folded) >= _LEAK and folded in question:
             yield "leakage", f"its evidence stands in the question: {echo(excerpt)}"
-
-
-def _questions_file(
-    documents: str | Path | Sequence[Document], questions: Questions | None
-) -> Path | None:
-    """The questions' file, if they come from one."""
-    is_folder = questions is None and isinstance(documents, str | Path)
-    if is_folder and not is_chroma(Path(str(documents))):
-        questions = Path(str(documents)) / "questions.jsonl"
-    return Path(questions) if isinstance(questions, str | Path) else None
 
 
 def _lines(path: Path) -> Iterator[Row]:

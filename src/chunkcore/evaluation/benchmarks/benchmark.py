@@ -170,10 +170,13 @@ Questions = str | Path | Iterable[QuestionRow]
 
 
 class Contents(NamedTuple):
-    """Documents, and rows of questions for `QuestionReader`; files that were not read, with the reasons."""
+    """Documents, and rows of questions for `QuestionReader`, with the file that has a row a line; files that were not
+    read, with the reasons.
+    """
 
     documents: list[Document]
-    questions: Iterable[Row] = ()
+    questions: Iterable[Row]
+    file: Path | None = None
     unread: Mapping[str, str] = {}
 
 
@@ -200,15 +203,21 @@ def read_own(
     questions_file = root / "questions.jsonl"
     if questions is None:
         questions = questions_file
+    file = file_of(questions)
     left_out = [questions_file, *leave_out]
-    if isinstance(questions, str | Path):
-        left_out.append(Path(questions))
+    if file is not None:
+        left_out.append(file)
     folder = root / "documents"
     if not (questions_file.is_file() and folder.is_dir()):
         folder = root
     unread: dict[str, str] = {}
     documents = load_documents(folder, leave_out=left_out, unread=unread, follow_links=follow_links)
-    return Contents(documents, question_rows(questions), unread)
+    return Contents(documents, question_rows(questions), file, unread)
+
+
+def file_of(questions: Questions | None) -> Path | None:
+    """The file of these questions, if they come from one."""
+    return Path(questions) if isinstance(questions, str | Path) else None
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:

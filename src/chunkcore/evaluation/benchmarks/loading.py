@@ -30,6 +30,7 @@ from chunkcore.evaluation.benchmarks.benchmark import (
     Query,
     QuestionRow,
     Questions,
+    file_of,
     is_chroma,
     question_rows,
     read_chroma,
@@ -524,7 +525,8 @@ def contents_of(
     follow_links: bool,
 ) -> Contents:
     """What is read: documents, and rows of questions."""
-    if isinstance(questions, str | Path) and not Path(questions).is_file():
+    file = file_of(questions)
+    if file is not None and not file.is_file():
         raise DataError(
             f"{questions} is no file: expected a questions.jsonl or a questions_df.csv, after the documents; "
             "chunkcore label writes one"
@@ -551,7 +553,7 @@ def contents_of(
         if isinstance(document, Mapping):
             raise DataError(guesses.SWAPPED["load_benchmark"])
         check_document(document)
-    return Contents(list(documents), question_rows(questions))
+    return Contents(list(documents), question_rows(questions), file)
 
 
 def _name_of(documents: str | Path | Sequence[Document]) -> str:
