@@ -23,8 +23,7 @@ from chunkcore import (
     Span,
     get_measure,
 )
-from chunkcore.answers import Answer, AnswerRun, answer_questions, score_answers
-from chunkcore.answers.answering import answer_question
+from chunkcore.answers import Answer, AnswerRun, answer_question, answer_questions, score_answers
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CallableLLM
 from hypothesis import given

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chunkcore import Benchmark, Evidence, ModelError, Query, Retrieved, Run, get_chunker, get_retriever, load_benchmark
-from chunkcore.answers import answer_questions, score_answers
-from chunkcore.answers.answering import LONGEST
+from chunkcore.answers import LONGEST, answer_questions, score_answers
 from chunkcore.models.llm import Message
 from chunkcore.questions.generate import Generated, GenerationOptions, generate_benchmark, write_generated
 from chunkcore.questions.validate import validate_benchmark
