@@ -148,7 +148,7 @@ def counter_of(length: Callable[[str], int]) -> TokenCounter:
     if length is len:
         return CharacterCounter()
     owner: Any = getattr(length, "__self__", None)
-    if isinstance(owner, TokenCounter) and getattr(length, "__func__", None) is type(owner).count:
+    if isinstance(owner, TokenCounter) and length == owner.count:
         return owner
     # Of LangChain's from_tiktoken_encoder.
     if getattr(length, "__qualname__", "").endswith("._tiktoken_encoder"):

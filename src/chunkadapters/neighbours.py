@@ -40,10 +40,6 @@ class _Region:
     def end(self) -> int:
         return self.start + len(self.text)
 
-    @property
-    def name(self) -> str:
-        return f"{self.document_id} from character {self.start}"
-
 
 class StoreIndex(HitIndex):
     """In place of an index on this machine: what a store has around its hits (docs/guides/passages.md).
@@ -162,7 +158,11 @@ class StoreIndex(HitIndex):
                 "Was it written anew, or does the store write one name over those of its documents?",
                 PassageWarning,
             )
-        return {region.name: region for region in regions if region.document_id not in torn}
+        return {
+            f"{region.document_id} from character {region.start}": region
+            for region in regions
+            if region.document_id not in torn
+        }
 
 
 def _region_of(piece: Retrieved) -> _Region:

@@ -160,8 +160,8 @@ def _smaller(chunker: Chunker, taken: int) -> Chunker:
         return chunker
     options: dict[str, Any] = {"size": size}
     for name in _WITHIN_THE_SIZE:
-        value = getattr(chunker, name, 0)
-        if type(value) is int and value > 0:
+        value = getattr(chunker, name, None)
+        if type(value) is int:
             options[name] = min(value, size)
     if options.get("overlap") == size:
         options["overlap"] = size - 1  # some chunkers require an overlap under the size
