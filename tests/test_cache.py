@@ -57,11 +57,11 @@ def test_vectors_come_back_to_the_last_bit_after_reopening(path):
 
 
 def test_a_pickled_cache_opens_the_same_file(path):
-    model = CachedEmbedder(FakeEmbedder(), EmbeddingCache(path, max_bytes=7_000_000), batch_size=3)
+    model = CachedEmbedder(FakeEmbedder(), EmbeddingCache(path), batch_size=3)
     model.embed_documents(["a"])
     again = pickle.loads(pickle.dumps(model))
     again.embed_documents(["a"])
-    assert (again.embedded, again.batch_size, again.cache.path, again.cache._max_bytes) == (0, 3, path, 7_000_000)
+    assert (again.embedded, again.batch_size, again.cache.path) == (0, 3, path)
     assert len(pickle.loads(pickle.dumps(EmbeddingCache()))) == 0
 
 
@@ -155,7 +155,8 @@ def test_the_file_is_its_owners_alone(path):
 
 
 def test_past_its_limit_a_cache_removes_what_was_not_used_for_the_longest_time(path, monkeypatch):
-    cache = EmbeddingCache(path, max_bytes=200_000)
+    monkeypatch.setattr(cache_module, "MAX_BYTES", 200_000)
+    cache = EmbeddingCache(path)
     hour = 0
     monkeypatch.setattr(cache_module, "hours_since_1970", lambda: hour)
     for hour in range(30):

@@ -18,7 +18,8 @@ from chunkcore.columns import LazyItems
 from chunkcore.concurrency import ordered
 from chunkcore.errors import OptionError, echo
 from chunkcore.models.base import Embedder
-from chunkcore.models.loading import get_counter, get_embedder, tokenizing
+from chunkcore.models.llm import check_llm, get_llm
+from chunkcore.models.loading import embedder_name, get_counter, get_embedder, tokenizing
 from chunkcore.options import (
     check_option_names,
     check_options,
@@ -59,6 +60,13 @@ _PER_TOKEN = {
     "characters": 4.0,
     "words": 0.75,
 }  # the chunking survey, "Token Counting", has four characters
+
+
+# Options that hold a model or its name: what checks a name, and what loads the model.
+_MODELS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "embedder": (embedder_name, get_embedder),
+    "llm": (check_llm, get_llm),
+}
 
 
 class Draft(NamedTuple):
@@ -167,7 +175,7 @@ class Chunker(ABC):
     name: ClassVar[str] = ""
     tokens_only: ClassVar[bool] = False
     bounded: ClassVar[bool] = False
-    loaders: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"embedder": get_embedder}
+
     cuts_source: ClassVar[bool] = False
 
     counter: TokenCounter | str = "cl100k_base"
@@ -181,6 +189,9 @@ class Chunker(ABC):
         check_options(self)
         object.__setattr__(self, "counter", get_counter(self.counter))
         self.validate()
+        for option, (check, _) in _MODELS.items():
+            if hasattr(self, option):
+                check(getattr(self, option))
 
     def validate(self) -> None:
         """Hook: raise `OptionError` for options out of range."""
@@ -343,8 +354,9 @@ class Chunker(ABC):
         options = {}
         for option in fields(self):
             value = getattr(self, option.name)
-            if option.name in self.loaders:
-                value = self.loaders[option.name](value)
+            if option.name in _MODELS:
+                _, load = _MODELS[option.name]
+                value = load(value)
             mark = getattr(value, "fingerprint", None)
             if not isinstance(mark, str):
                 mark = plain_option(option.name, value)
@@ -412,7 +424,7 @@ def get_chunker(spec: str | Mapping[str, object] | Chunker, /, **options: Option
         name = settings.pop("name", None)
     else:
         name, settings = split_spec(spec)
-    twice = sorted(set(settings) & set(options))
+    twice = sorted(settings.keys() & options)
     if twice:
         raise OptionError(
             f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one"

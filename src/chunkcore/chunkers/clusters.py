@@ -20,7 +20,7 @@ from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_dista
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
-from chunkcore.models.loading import DEFAULT_MODEL, embedder_name, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, pack, split_ranges_to_maximum
 from chunkcore.spans import Flags, Numbers, Ranges
@@ -325,7 +325,6 @@ class ClusterSemantic(Chunker):
     bounds = Bounds(piece_size=(1, "size"), minimum=(0, "size"), mean=(-1, 1))
 
     def validate(self) -> None:
-        embedder_name(self.embedder)
         _ = self._splitter  # which checks the separators
 
     @cached_property

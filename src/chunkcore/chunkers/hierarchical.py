@@ -81,8 +81,7 @@ class Hierarchical(SentenceChunker):
 
     def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
         """The segments' ranges, none over its maximum, and how many sentences each has."""
-        limits = [limit for limit in (self.max_segment, self.size) if limit is not None]
-        most = min(limits, default=None)
+        most = min(filter(None, (self.max_segment, self.size)), default=None)
         ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), most)
         starts = []
         if len(ranges) > 1:

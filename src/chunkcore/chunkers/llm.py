@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -26,7 +26,6 @@ from chunkcore.models.llm import (
     Question,
     Usage,
     ask,
-    check_llm,
     get_llm,
 )
 from chunkcore.models.llm.base import (
@@ -75,7 +74,6 @@ class LLMChunker(Chunker, ABC):
     retries: int = 2
     strict: bool = False
     bounds = Bounds(retries=0)
-    loaders: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"llm": get_llm}
 
     def validate(self) -> None:
         if isinstance(self.llm, str) and not self.llm.strip():
@@ -83,7 +81,6 @@ class LLMChunker(Chunker, ABC):
                 f"{self.name}: llm names the model to ask, as openai:MODEL@URL, such as "
                 "openai:qwen3:8b@http://localhost:11434/v1; there is no default"
             )
-        check_llm(self.llm)
 
     def estimate(self, documents: Iterable[Document]) -> Usage:
         """Calls and tokens (`cl100k_base`) for the documents, from assumed answers. Nothing is asked, no cache read."""
@@ -555,8 +552,7 @@ class Contextual(LLMChunker):
 
     def validate(self) -> None:
         super().validate()
-        if isinstance(self.chunker, str):
-            object.__setattr__(self, "chunker", get_chunker(self.chunker))
+        object.__setattr__(self, "chunker", get_chunker(self.chunker))
 
     @property
     def inner(self) -> Chunker:

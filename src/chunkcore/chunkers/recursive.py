@@ -106,7 +106,7 @@ class Recursive(Chunker):
 
     def cut(self, source: TokenizedText) -> Ranges:
         # The original recurses into each large piece; here each separator is searched once, in all texts to split.
-        merged, large, texts = [_NONE], _NONE, source.parts
+        merged, texts = [_NONE], source.parts
         levels = list(self.separators)
         is_default = self.separators == SEPARATORS and not self.regex
         marks = _MARKS if is_default and self.keep == "start" else ()

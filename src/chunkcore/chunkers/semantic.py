@@ -157,7 +157,6 @@ class SentenceChunker(Chunker, ABC):
     embedder: Embedder | str = DEFAULT_MODEL
 
     def validate(self) -> None:
-        embedder_name(self.embedder)
         check_splitter(self.splitter, named=True)
 
     def _embed(self, texts: list[str]) -> Vectors:

@@ -10,7 +10,6 @@ import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from itertools import compress
 from math import ceil
 from pathlib import Path
@@ -62,22 +61,16 @@ class Cache:
     and value: a damaged entry is a cache miss.
 
     Args:
-        path: the file; created where there is none. None keeps everything in memory for this run.
-        max_bytes: of the file; past it, the entries that were not used for the longest time are removed.
+        path: the file; created where there is none. None keeps everything in memory for this run. Past `MAX_BYTES`,
+            the entries that were not used for the longest time are removed.
 
-    Raises `OptionError`: the file is not a cache, or a limit is negative.
+    Raises `OptionError`: the file is not a cache.
     """
 
     kind: ClassVar[str] = ""  # the entries that this class reads and writes: "vector" or "answer"
 
-    def __init__(
-        self,
-        path: Path | str | None = None,
-        *,
-        max_bytes: int = MAX_BYTES,
-    ) -> None:
+    def __init__(self, path: Path | str | None = None) -> None:
         self.path = None if path is None else Path(path)
-        self._max_bytes = max_bytes
         self._readable = self._writable = path is not None
         self._memory: dict[tuple[str, bytes], bytes] = {}
         self._warned_of_entries = False
@@ -89,7 +82,7 @@ class Cache:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A pickle holds the path; entries that are in memory alone stay behind.
-        return partial(type(self), max_bytes=self._max_bytes), (self.path,)
+        return type(self), (self.path,)
 
     def size(self) -> CacheSize:
         """What the file holds, of both kinds."""
@@ -136,7 +129,7 @@ class Cache:
         def insert(disk: sqlite3.Connection) -> bool:
             with disk:
                 disk.executemany("INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
-                _prune(disk, self._max_bytes)
+                _prune(disk)
             return True
 
         if not self._on_disk(insert, writes=True):
@@ -265,14 +258,14 @@ def _check_file(path: Path) -> None:
         raise sqlite3.DatabaseError(f"it is of version {version}; expected {_VERSION}")
 
 
-def _prune(disk: sqlite3.Connection, max_bytes: int) -> None:
+def _prune(disk: sqlite3.Connection) -> None:
     """From a file that is too large, remove the oldest entries, by the share by which it is."""
     names = ("page_count", "freelist_count", "page_size")
     pages, free, size = (disk.execute(f"PRAGMA {name}").fetchone()[0] for name in names)
     used = (pages - free) * size
-    if used > max_bytes:
+    if used > MAX_BYTES:
         (count,) = disk.execute("SELECT count(*) FROM entries").fetchone()
-        excess = ceil(count * (1 - _KEPT_BY_PRUNING * max_bytes / used))
+        excess = ceil(count * (1 - _KEPT_BY_PRUNING * MAX_BYTES / used))
         query = "DELETE FROM entries WHERE rowid IN (SELECT rowid FROM entries ORDER BY used, rowid LIMIT ?)"
         disk.execute(query, (excess,))
 

@@ -358,7 +358,7 @@ class KnownWords:
         # Python knows more white space, and control characters that these tokenizers leave out.
         is_usual = np.array_equal(source.is_white, IS_WHITE.take(source.code_points, mode="clip"))
         words = text.split() if is_usual else _WORD.findall(text)
-        new = [word for word in dict.fromkeys(words) if word not in tokens_by_word]
+        new = [*set(words).difference(tokens_by_word)]
         if new:
             lengths = np.array([len(word) + 1 for word in new], dtype=np.int64)
             ends = np.cumsum(lengths)
