@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from operator import add
 from typing import Literal
@@ -15,7 +14,7 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import Splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, Cuts, Draft, chunkers
-from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
+from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive, small_pieces
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
@@ -325,19 +324,10 @@ class ClusterSemantic(Chunker):
     bounds = Bounds(piece_size=(1, "size"), minimum=(0, "size"), mean=(-1, 1))
 
     def validate(self) -> None:
-        _ = self._splitter  # which checks the separators
-
-    @cached_property
-    def _splitter(self) -> Recursive:
-        return Recursive(
-            size=self.piece_size,
-            size_of=self.size_of,
-            separators=self.separators,
-            counter=self.counter,
-        )
+        Recursive(separators=self.separators)  # which checks them
 
     def cut(self, source: TokenizedText) -> Ranges:
-        pieces = self._splitter.cut(source)
+        pieces = small_pieces(source, self.piece_size, self.size_of, self.separators)
         if len(pieces) < 2:
             return pieces
         texts = source.slices(pieces)

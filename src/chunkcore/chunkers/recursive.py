@@ -135,7 +135,7 @@ class Recursive(Chunker):
         maximum = self.size + self.minimum - 1
         if self.size_of == "text":
             parts = split_ranges_to_maximum(source, rows, self.size, strip=self.strip)
-            parts = parts[np.lexsort(parts.T[::-1])]
+            parts = np.unique(parts, axis=0)
             reached = np.append(0, np.maximum.accumulate(parts[:, 1]))[:-1]
             rows, maximum = parts[parts[:, 1] > reached], self.size
         return join_ranges(source, rows, self.minimum, maximum)
@@ -184,10 +184,11 @@ def _word_ends(text: str, texts: Ranges) -> Places:
 
 
 def small_pieces(
-    source: TokenizedText, size: int, size_of: Literal["pieces", "text"] = "text"
+    source: TokenizedText,
+    size: int,
+    size_of: Literal["pieces", "text"] = "text",
+    separators: tuple[str, ...] = PROSE_SEPARATORS,
 ) -> Ranges:
     """Pieces of prose of at most `size`, for chunkers that group them: shape (n, 2)."""
-    splitter = Recursive(
-        size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter
-    )
+    splitter = Recursive(size=size, separators=separators, size_of=size_of, counter=source.counter)
     return splitter.cut(source)

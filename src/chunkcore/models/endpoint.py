@@ -659,7 +659,8 @@ def get_llm(spec: str | LLM) -> LLM:
         )
     with _lock:
         if spec not in _loaded:
-            _loaded[spec] = _kind(spec)(spec.partition(":")[2])
+            build, rest = _kind(spec)
+            _loaded[spec] = build(rest)
         return _loaded[spec]
 
 
@@ -667,16 +668,18 @@ def check_llm(spec: str | LLM) -> None:
     """Raise `OptionError` where `get_llm` would; no file is opened. A package's kind is looked up, not built."""
     if not isinstance(spec, str):
         get_llm(spec)
-    elif _kind(spec) is _openai:
-        _parsed(spec.partition(":")[2])
+        return
+    build, rest = _kind(spec)
+    if build is _openai:
+        _parsed(rest)
 
 
-def _kind(spec: str) -> Callable[[str], LLM]:
-    kind, colon, _ = spec.partition(":")
+def _kind(spec: str) -> tuple[Callable[[str], LLM], str]:
+    kind, colon, rest = spec.partition(":")
     build = llms.find(kind) if colon else None
     if build is None:
         raise _no_llm(spec, "".join(f", {name}:..." for name in llms.offered))
-    return build
+    return build, rest
 
 
 @llms.register("openai")
