@@ -22,7 +22,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from chunkcore import guesses
-from chunkcore.cli import options, questions, reports, running, search
+from chunkcore.cli import options, questions, reports, search
+from chunkcore.cli.running import say
+from chunkcore.cli.options import grouped
 from chunkcore.cli.running import StoppedError, StopSignals
 from chunkcore.errors import (
     ChunkcoreError,
@@ -86,7 +88,7 @@ _REGISTRIES = {
 }
 
 
-@options.grouped
+@grouped
 def list_names(
     kind: Annotated[
         str,
@@ -107,7 +109,7 @@ def list_names(
     from rich.text import Text
 
     if not kind:
-        running.say(*(f"chunkcore list {name}" for name in _REGISTRIES))
+        say(*(f"chunkcore list {name}" for name in _REGISTRIES))
         return
     kind = guesses.KINDS.get(kind, kind)
     if kind not in _REGISTRIES:
@@ -129,22 +131,22 @@ cache = typer.Typer(
     no_args_is_help=True,
     help="Measure or clear the cache of models.",
 )
-File = Annotated[Path | None, options.value("FILE", "Default: the user's cache.", "--cache")]
+File = Annotated[Path | None, options.value_option("FILE", "Default: the user's cache.", "--cache")]
 
 
 @cache.command()
-@options.grouped
+@grouped
 def size(file: File = None) -> None:
     """Say what the cache holds."""
-    running.say(_described(_opened(file)))
+    say(_described(_opened(file)))
 
 
 @cache.command()
-@options.grouped
+@grouped
 def clear(file: File = None) -> None:
     """Remove every entry. The exit code is 1 if some are still there."""
     opened = _opened(file)
-    running.say(f"{opened.clear():,} entries removed", _described(opened))
+    say(f"{opened.clear():,} entries removed", _described(opened))
     contents = opened.size()
     if contents.vectors or contents.answers:
         raise typer.Exit(1)

@@ -7,14 +7,14 @@ plain parameters, `compare` would have thirty. The other names are single option
 from __future__ import annotations
 
 import errno
-import functools
-import inspect
 import os
 import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial, wraps
 from importlib import import_module
+from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
@@ -38,7 +38,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
     >>> @grouped
     ... def run(statistics: Statistics, output: Output = Path("out")) -> None: ...
-    >>> list(inspect.signature(run).parameters)
+    >>> list(signature(run).parameters)
     ['margin', 'by', 'seed', 'resamples', 'output', 'quiet']
     """
     groups: dict[str, Any] = {}
@@ -49,10 +49,10 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             parameters += _parameters(parameter.annotation)
         else:
             parameters.append(parameter)
-    quiet = inspect.Parameter("quiet", _KEYWORD, default=False, annotation=_QUIET)
+    quiet = Parameter("quiet", _KEYWORD, default=False, annotation=_QUIET)
     parameters = [parameter.replace(kind=_KEYWORD) for parameter in (*parameters, quiet)]
 
-    @functools.wraps(command)
+    @wraps(command)
     def run(**values: Any) -> Any:
         running.quiet.set(values.pop("quiet"))
         for name, value in values.items():
@@ -63,36 +63,36 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         return command(**values)
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     # A paragraph a line, and brackets as they are, which rich takes for its markup.
-    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
+    paragraphs = (getdoc(command) or "").split("\n\n")
     text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     run.__doc__ = text.replace("[", r"\[")
     return run
 
 
-def _parameters(thing: Any) -> list[inspect.Parameter]:
+def _parameters(thing: Any) -> list[Parameter]:
     """The parameters of a function or a class, with what their annotations stand for."""
     hints = get_type_hints(thing, include_extras=True)
-    parameters = inspect.signature(thing).parameters.values()
+    parameters = signature(thing).parameters.values()
     return [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
 
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_KEYWORD = Parameter.KEYWORD_ONLY
 
 
-def number(help_text: str, least: int = 0, *names: str) -> Any:
+def number_option(help_text: str, least: int = 0, *names: str) -> Any:
     """An option for a whole number of at least `least`."""
-    return value("N", help_text, *names, min=least)
+    return value_option("N", help_text, *names, min=least)
 
 
-def value(metavar: str | None, help_text: str, *names: str, **more: Any) -> Any:
+def value_option(metavar: str | None, help_text: str, *names: str, **more: Any) -> Any:
     """An option for a text, a path or an unbounded number; `more` as of `typer.Option`."""
     return typer.Option(*names, metavar=metavar, help=help_text, **more)
 
 
-def flag(help_text: str, *names: str) -> Any:
+def flag_option(help_text: str, *names: str) -> Any:
     """An option without a value."""
     return typer.Option(*names, help=help_text)
 
@@ -101,14 +101,14 @@ def _names(module: str, registry: str) -> Callable[[], list[str]]:
     return lambda: list(getattr(import_module(module), registry))
 
 
-chunker = functools.partial(
+chunker = partial(
     typer.Option,
     "--chunker",
     "-s",
     metavar="SPEC",
     autocompletion=_names("chunkcore.chunkers", "chunkers"),
 )
-retriever = functools.partial(
+retriever = partial(
     typer.Option,
     "--retriever",
     "-r",
@@ -116,27 +116,30 @@ retriever = functools.partial(
     autocompletion=_names("chunkcore.retrieval", "retrievers"),
 )
 _DATA = "Documents and questions"
-_data = functools.partial(value, rich_help_panel=_DATA)
-_scores = functools.partial(value, rich_help_panel="Scores")
-_statistics = functools.partial(value, rich_help_panel="Statistics")
-_models = functools.partial(value, rich_help_panel="Models")
+_data = partial(value_option, rich_help_panel=_DATA)
+_scores = partial(value_option, rich_help_panel="Scores")
+_statistics = partial(value_option, rich_help_panel="Statistics")
+_models = partial(value_option, rich_help_panel="Models")
 
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
-FollowLinks = Annotated[bool, flag("Read links out of a folder.", "--follow-links")]
+Repeatable = list[str] | None
+FollowLinks = Annotated[bool, flag_option("Read links out of a folder.", "--follow-links")]
 By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
 Questions = Annotated[
     Path | None, _data("FILE", "A questions.jsonl, a CSV or a TSV.", "--questions")
 ]
 ChunkerSpecs = Annotated[
-    list[str] | None, chunker(help="name:option=value,...; repeatable (list chunkers).")
+    Repeatable, chunker(help="name:option=value,...; repeatable (list chunkers).")
 ]
 Retriever = Annotated[str, retriever(help="How chunks are searched (list retrievers).")]
-EmbedderName = Annotated[str, value("NAME", "A sentence-transformers model.", "--embedder", "-e")]
-Llm = Annotated[str, value("NAME", "A model: openai:MODEL@URL.", "--llm")]
-Counter = Annotated[str, value("NAME", "The tokenizer of sizes.")]
-Seed = Annotated[int, number("For random choices.")]
+EmbedderName = Annotated[
+    str, value_option("NAME", "A sentence-transformers model.", "--embedder", "-e")
+]
+Llm = Annotated[str, value_option("NAME", "A model: openai:MODEL@URL.", "--llm")]
+Counter = Annotated[str, value_option("NAME", "The tokenizer of sizes.")]
+Seed = Annotated[int, number_option("For random choices.")]
 Resamples = Annotated[int, _statistics("N", "Resamples of the bootstrap.", min=100, max=1_000_000)]
-Output = Annotated[Path, value("FOLDER", "Where results are written.", "--output", "-o")]
+Output = Annotated[Path, value_option("FOLDER", "Where results are written.", "--output", "-o")]
 # Where results are written by default: a search does not replace the report of a comparison.
 REPORT, TUNING = Path("chunkcore-report"), Path("chunkcore-tuning")
 
@@ -235,7 +238,7 @@ class Scoring:
     """What is scored, which measure the verdict is about, and what fails a build."""
 
     k: Annotated[
-        list[str] | None,
+        Repeatable,
         _scores(
             "DEPTH", "1000tok, 5 or min; repeatable. Default: 1000tok, 5, 10, min.", "--k", "-k"
         ),
@@ -245,7 +248,7 @@ class Scoring:
         _scores("NAME", "Measure that decides (list measures). Default: Recall at the first k."),
     ] = ""
     require: Annotated[
-        list[str] | None,
+        Repeatable,
         _scores("TEXT", "Fail if the whole interval is below this: HitRate@5>=0.70; repeatable."),
     ] = None
     baseline: Annotated[

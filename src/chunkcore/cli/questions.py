@@ -13,6 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
+from chunkcore.cli.options import (
+    Documents,
+    check_outside,
+    flag_option,
+    grouped,
+    number_option,
+    value_option,
+)
+from chunkcore.cli.running import say
 from chunkcore.errors import MissingExtraError, OptionError, counted, echo
 
 if TYPE_CHECKING:
@@ -29,15 +38,15 @@ class Generation:
 
     llm: options.Llm
     questions: Annotated[
-        int, options.number("How many, before the filters.", 1, "--count", "-n")
+        int, number_option("How many, before the filters.", 1, "--count", "-n")
     ] = 100
     seed: options.Seed = 0
-    sample_size: Annotated[int, options.number("Characters of a passage.", 100)] = 4_000
-    concurrency: Annotated[int, options.number("Questions at once.", 1)] = 4
+    sample_size: Annotated[int, number_option("Characters of a passage.", 100)] = 4_000
+    concurrency: Annotated[int, number_option("Questions at once.", 1)] = 4
     embedder: Annotated[
-        str, options.value("NAME", "Of the filters; or none.", "--embedder", "-e")
+        str, value_option("NAME", "Of the filters; or none.", "--embedder", "-e")
     ] = "all-MiniLM-L6-v2"
-    max_calls: Annotated[int | None, options.number("At most, in this run.")] = None
+    max_calls: Annotated[int | None, number_option("At most, in this run.")] = None
 
     def settings(self) -> GenerationOptions:
         from chunkcore.questions import GenerationOptions
@@ -47,13 +56,13 @@ class Generation:
 
 
 @app.command()
-@options.grouped
+@grouped
 def generate(
     generation: Generation,
-    documents: options.Documents,
+    documents: Documents,
     costs: options.Models,
     output: Annotated[
-        Path, options.value("FILE", "The questions; names the other files.", "--output", "-o")
+        Path, value_option("FILE", "The questions; names the other files.", "--output", "-o")
     ] = Path("questions.jsonl"),
 ) -> None:
     """Let a language model write questions, each with the excerpts that answer it.
@@ -73,7 +82,7 @@ def generate(
     texts = documents.read()
     if costs.dry_run:
         expected = models.spent(estimate_generation(texts, settings))
-        running.say(f"{model.name}: {expected}", _ASSUMED)
+        say(f"{model.name}: {expected}", _ASSUMED)
         return
     if models.path is not None:
         model = models.model(model)
@@ -88,7 +97,7 @@ def generate(
         )
         write_generated(output, generated)
     used = f"{model.name}: {models.spent(generated.usage)}"
-    running.say(*_summary(generated, used, output))
+    say(*_summary(generated, used, output))
     if generated.stopped == INTERRUPTED:
         count = counted(len(generated.rows), "question")
         raise running.StoppedError(f"stopped before the end, with {count}; {models.resume}")
@@ -113,7 +122,7 @@ def _check_output(docs: Path, output: Path) -> None:
         raise OptionError(
             f"{output} is there, and is not what chunkcore questions generate wrote: name another file"
         )
-    options.check_outside(_folder(docs), output)
+    check_outside(_folder(docs), output)
 
 
 def _folder(docs: Path) -> Path:
@@ -159,21 +168,21 @@ _STAGES = {
 
 
 @app.command()
-@options.grouped
+@grouped
 def label(
-    source: options.Documents,
+    source: Documents,
     questions: Annotated[
         Path | None,
-        options.value("FILE", "Questions: one a line, or a CSV, TSV or JSON lines.", "--questions"),
+        value_option("FILE", "Questions: one a line, or a CSV, TSV or JSON lines.", "--questions"),
     ] = None,
-    column: Annotated[str, options.value("NAME", "The column of --questions that has them.")] = "",
+    column: Annotated[str, value_option("NAME", "The column of --questions that has them.")] = "",
     output: Annotated[
-        Path, options.value("FILE", "The questions with evidence.", "--output", "-o")
+        Path, value_option("FILE", "The questions with evidence.", "--output", "-o")
     ] = Path("questions.jsonl"),
     port: Annotated[
-        int, options.value("N", "Of this machine; 0: a free one.", min=0, max=65535)
+        int, value_option("N", "Of this machine; 0: a free one.", min=0, max=65535)
     ] = 0,
-    browser: Annotated[bool, options.flag("Open the page.", "--browser/--no-browser")] = True,
+    browser: Annotated[bool, flag_option("Open the page.", "--browser/--no-browser")] = True,
 ) -> None:
     """Mark the evidence of questions in your documents, in a page that this machine serves to itself.
 
@@ -186,23 +195,19 @@ def label(
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
     from chunkcore.retrieval import chunk_corpus, get_retriever
 
-    options.check_outside(_folder(source.place), output)
+    check_outside(_folder(source.place), output)
     listed = [] if questions is None else read_listed(questions, column)
     documents = source.read()
     units = chunk_corpus(documents, "sentence:size=25")
     index = get_retriever("passages:lexical").index(units)
     labelled = LabelledQuestions(documents, output, listed)
     with LabelServer(labelled, index, port) as server:
-        running.say(
-            f"Mark evidence at {server.address}", f"Every click is saved in {output}. Ctrl-C ends."
-        )
+        say(f"Mark evidence at {server.address}", f"Every click is saved in {output}. Ctrl-C ends.")
         try:
             with _opened(server.address) if browser else nullcontext():
                 server.serve_forever()
         except KeyboardInterrupt:
-            running.say(
-                f"done: {labelled.done:,} of {counted(len(labelled), 'question')}, in {output}"
-            )
+            say(f"done: {labelled.done:,} of {counted(len(labelled), 'question')}, in {output}")
 
 
 @contextmanager
@@ -221,18 +226,18 @@ def _opened(address: str) -> Iterator[None]:
 
 
 @app.command()
-@options.grouped
+@grouped
 def check(
-    source: options.Documents,
+    source: Documents,
     questions: options.Questions = None,
-    size: Annotated[int, options.number("Tokens of the chunks to be compared.", 1)] = 200,
+    size: Annotated[int, number_option("Tokens of the chunks to be compared.", 1)] = 200,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     ignore: Annotated[
-        list[str] | None, options.value("KIND", "A kind that is fine; repeatable.")
+        options.Repeatable, value_option("KIND", "A kind that is fine; repeatable.")
     ] = None,
-    as_json: Annotated[bool, options.flag("Print all findings as JSON instead.", "--json")] = False,
+    as_json: Annotated[bool, flag_option("Print all findings as JSON instead.", "--json")] = False,
     fix: Annotated[
-        bool, options.flag("Write the place of evidence that stands in other words.", "--fix")
+        bool, flag_option("Write the place of evidence that stands in other words.", "--fix")
     ] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence, before chunkers are compared on them.
@@ -258,7 +263,7 @@ def check(
         check_questions_file(file)
         fixes = fix_questions(source.read(), file)
         placed = f"{counted(len(fixes), 'excerpt')} placed in {file}"
-        running.say(*map(str, fixes), placed, err=True)
+        say(*map(str, fixes), placed, err=True)
     findings = validate_benchmark(
         source.place,
         questions,
@@ -270,7 +275,7 @@ def check(
     if as_json:
         typer.echo(json.dumps({"findings": list(map(asdict, findings))}, indent=2))
     else:
-        running.say(*_lines(findings))
+        say(*_lines(findings))
     if any(finding.kind != "respelled" for finding in findings):
         raise typer.Exit(1)
 
@@ -281,7 +286,7 @@ def _filter_model(name: str) -> CachedEmbedder | None:
     try:
         return options.cached_embedder(name)
     except MissingExtraError as error:
-        running.say(f"questions in nearly the same words are not looked for: {error}", err=True)
+        say(f"questions in nearly the same words are not looked for: {error}", err=True)
         return None
 
 
@@ -299,7 +304,7 @@ def accept(
 
     rows = sum(1 for _ in json_lines(edited))
     accept_edit(edited)
-    running.say(f"{edited} is accepted as it is, with {counted(rows, 'line')}")
+    say(f"{edited} is accepted as it is, with {counted(rows, 'line')}")
 
 
 _LISTED = 20  # of a kind

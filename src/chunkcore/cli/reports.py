@@ -10,6 +10,23 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from chunkcore.cli import options, running
+from chunkcore.cli.options import (
+    REPORT,
+    ChunkerSpecs,
+    Data,
+    Models,
+    Output,
+    Repeatable,
+    Scoring,
+    Statistics,
+    check_output,
+    flag_option,
+    grouped,
+    number_option,
+    study_settings,
+    value_option,
+)
+from chunkcore.cli.running import LanguageModels, reporting, say
 from chunkcore.errors import OptionError, counted
 from chunkcore.plain import terminal_text
 
@@ -25,33 +42,31 @@ if TYPE_CHECKING:
 class Systems:
     """What is compared."""
 
-    chunker: options.ChunkerSpecs = None
+    chunker: ChunkerSpecs = None
     retriever: Annotated[
-        list[str] | None,
+        Repeatable,
         options.retriever(
             help="dense, bm25, hybrid+window:1, ...; repeatable. Default: hybrid and passages."
         ),
     ] = None
     embedder: Annotated[
-        list[str] | None,
-        options.value(
-            "NAME", "A model; repeatable. Default: all-MiniLM-L6-v2.", "--embedder", "-e"
-        ),
+        Repeatable,
+        value_option("NAME", "A model; repeatable. Default: all-MiniLM-L6-v2.", "--embedder", "-e"),
     ] = None
     embed_price: Annotated[
-        float | None, options.value("PRICE", "The embedder's price for a million tokens.")
+        float | None, value_option("PRICE", "The embedder's price for a million tokens.")
     ] = None
     run: Annotated[
         list[Path] | None,
-        options.value(
+        value_option(
             "FILE", "Hits of your retriever: scored alone, and with passages behind them."
         ),
     ] = None
     extras: Annotated[
-        bool, options.flag("Also try passages behind a retriever.", "--extras/--no-extras")
+        bool, flag_option("Also try passages behind a retriever.", "--extras/--no-extras")
     ] = True
     every_question: Annotated[
-        bool, options.flag("Stop no system that is surely behind.", "--every-question")
+        bool, flag_option("Stop no system that is surely behind.", "--every-question")
     ] = False
 
     def retrievers(self) -> Sequence[str]:
@@ -61,21 +76,21 @@ class Systems:
 
         if self.retriever or self.embedder or is_installed():
             return self.retriever or DEFAULT_RETRIEVERS
-        running.say(_NO_MODEL, err=True)
+        say(_NO_MODEL, err=True)
         return WITHOUT_MODEL
 
 
-@options.grouped
+@grouped
 def compare(
-    data: options.Data,
+    data: Data,
     systems: Systems,
-    scoring: options.Scoring,
-    statistics: options.Statistics,
-    costs: options.Models,
+    scoring: Scoring,
+    statistics: Statistics,
+    costs: Models,
     save_runs: Annotated[
-        Path | None, options.value("FOLDER", "Write all hits as run files.")
+        Path | None, value_option("FOLDER", "Write all hits as run files.")
     ] = None,
-    output: options.Output = options.REPORT,
+    output: Output = REPORT,
 ) -> None:
     """Compare chunkers, retrievers and embedders on your questions.
 
@@ -94,7 +109,7 @@ def compare(
     from chunkcore.study.comparing import build_chunkers, compare_systems, default_chunkers
 
     models = costs.language_models()
-    settings = options.study_settings(
+    settings = study_settings(
         statistics,
         scoring,
         prices=ModelPrices(embedding=systems.embed_price, llm=models.prices),
@@ -103,14 +118,14 @@ def compare(
     )
     retrievers = systems.retrievers()
     chunkers = systems.chunker or default_chunkers(retrievers)
-    options.check_output(output)
+    check_output(output)
     if save_runs is not None:
         options.check_folder(save_runs)
     benchmark = data.benchmark(output)
     embedders = list(map(costs.embedder, systems.embedder or [quickest()]))
-    running.say(*_embedding_notes(systems, embedders, chunkers, retrievers, benchmark), err=True)
+    say(*_embedding_notes(systems, embedders, chunkers, retrievers, benchmark), err=True)
     if costs.dry_run:
-        running.say(*models.estimates(build_chunkers(chunkers), benchmark.documents))
+        say(*models.estimates(build_chunkers(chunkers), benchmark.documents))
         return
     with models.stoppable():
         page = compare_systems(
@@ -121,7 +136,7 @@ def compare(
             settings=settings,
             runs=_read(systems.run or [], benchmark),
             prepare=models,
-            progress=running.reporting(),
+            progress=reporting(),
         )
     if save_runs is not None:
         write_runs(page.comparison.reports, benchmark, save_runs)
@@ -165,13 +180,13 @@ def _embedding_notes(
             )
 
 
-@options.grouped
+@grouped
 def score(
-    runs: Annotated[list[Path], options.value("FILE", "A run: JSON lines; repeatable.", "--run")],
-    data: options.Data,
-    scoring: options.Scoring,
-    statistics: options.Statistics,
-    output: options.Output = options.REPORT,
+    runs: Annotated[list[Path], value_option("FILE", "A run: JSON lines; repeatable.", "--run")],
+    data: Data,
+    scoring: Scoring,
+    statistics: Statistics,
+    output: Output = REPORT,
 ) -> None:
     """Score what any system retrieved, and compare systems: a run file each.
 
@@ -179,14 +194,14 @@ def score(
     """
     from chunkcore.study.comparing import compare_systems
 
-    settings = options.study_settings(statistics, scoring, extras=False)
-    options.check_output(output)
+    settings = study_settings(statistics, scoring, extras=False)
+    check_output(output)
     benchmark = data.benchmark(output)
     read = _read(runs, benchmark)
     page = compare_systems(benchmark, [], [], settings=settings, runs=read)
     files = {run.name: str(path) for run, path in zip(read, runs, strict=True)}
     page = replace(page, settings={**page.settings, **files})
-    _finish(page, data, output, running.LanguageModels(), settings)
+    _finish(page, data, output, LanguageModels(), settings)
 
 
 def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
@@ -209,16 +224,16 @@ def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
 class Grid:
     """How a grid is searched: the options of `TuneOptions`."""
 
-    measure: Annotated[str, options.value("NAME", "What is maximised.")] = "Recall@1000tok"
+    measure: Annotated[str, value_option("NAME", "What is maximised.")] = "Recall@1000tok"
     counter: options.Counter = "cl100k_base"
-    draws: Annotated[int, options.number("Random configurations of the grid; 0: all.")] = 0
-    folds: Annotated[int, options.number("Parts held out in turn.", 2)] = 5
+    draws: Annotated[int, number_option("Random configurations of the grid; 0: all.")] = 0
+    folds: Annotated[int, number_option("Parts held out in turn.", 2)] = 5
     by: Annotated[
-        options.By, options.value("UNIT", "Kept together: auto, document or question.")
+        options.By, value_option("UNIT", "Kept together: auto, document or question.")
     ] = "auto"
-    default: Annotated[str, options.value("SPEC", "Chunker to keep unless another is better.")] = ""
+    default: Annotated[str, value_option("SPEC", "Chunker to keep unless another is better.")] = ""
     default_retriever: Annotated[
-        str, options.value("SPEC", "Its retriever. Default: the first.")
+        str, value_option("SPEC", "Its retriever. Default: the first.")
     ] = ""
     seed: options.Seed = 0
     resamples: options.Resamples = 10_000
@@ -229,20 +244,20 @@ class Grid:
         return TuneOptions(**vars(self))
 
 
-@options.grouped
+@grouped
 def tune(
-    data: options.Data,
-    costs: options.Models,
+    data: Data,
+    costs: Models,
     grid: Grid,
-    chunker: options.ChunkerSpecs = None,
+    chunker: ChunkerSpecs = None,
     retriever: Annotated[
-        list[str] | None,
+        Repeatable,
         options.retriever(
             help="Repeatable, or {a,b}. Default: passages with four balances, hybrid."
         ),
     ] = None,
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
-    output: options.Output = options.TUNING,
+    output: Output = options.TUNING,
 ) -> None:
     """Try many chunkers, options and retrievers, and score the best on other questions.
 
@@ -262,12 +277,12 @@ def tune(
     benchmark = data.benchmark(output)
     if costs.dry_run:
         built = {system.chunker: get_chunker(system.chunker) for system in systems}
-        running.say(*(system.name for system in systems))
-        running.say(*models.estimates(built, benchmark.documents))
+        say(*(system.name for system in systems))
+        say(*models.estimates(built, benchmark.documents))
         questions = counted(len(benchmark.queries), "question")
-        running.say(f"{counted(len(systems), 'configuration')}, {questions}")
+        say(f"{counted(len(systems), 'configuration')}, {questions}")
         return
-    options.check_output(output)
+    check_output(output)
     with models.stoppable():
         tuning = search(
             benchmark,
@@ -276,16 +291,16 @@ def tune(
             retrievers=retrievers,
             options=settings,
             prepare=models,
-            progress=running.reporting(),
+            progress=reporting(),
         )
     _finish(tuning_page(tuning, benchmark), data, output, models)
 
 
 def _finish(
     page: ReportPage,
-    data: options.Data,
+    data: Data,
     output: Path,
-    models: running.LanguageModels,
+    models: LanguageModels,
     settings: StudySettings | None = None,
 ) -> None:
     """Write the report and print it, what models were asked, the checks, and last the path of the page.

@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from chunkcore.cli import options, running
+from chunkcore.cli import options
+from chunkcore.cli.options import (
+    EmbedderName,
+    FollowLinks,
+    cached_embedder,
+    flag_option,
+    grouped,
+    number_option,
+    value_option,
+)
+from chunkcore.cli.running import say
 from chunkcore.errors import DataError, OptionError, counted, echo, warn_user
 from chunkcore.plain import terminal_block, terminal_text
 
@@ -30,7 +40,7 @@ Source = Annotated[
     typer.Argument(metavar="DOCS", help="A folder, a file, a documents.jsonl, or a saved index."),
 ]
 Verify = Annotated[
-    bool, options.flag("Read every file again, even if it looks unchanged.", "--verify")
+    bool, flag_option("Read every file again, even if it looks unchanged.", "--verify")
 ]
 
 
@@ -39,11 +49,11 @@ class Opening:
     """What is searched, and how its index is kept."""
 
     docs: Source
-    dense: Annotated[bool, options.flag("Search by meaning, too, with a model.", "--dense")] = False
-    embedder: options.EmbedderName = "all-MiniLM-L6-v2"
+    dense: Annotated[bool, flag_option("Search by meaning, too, with a model.", "--dense")] = False
+    embedder: EmbedderName = "all-MiniLM-L6-v2"
     verify: Verify = False
-    follow_links: options.FollowLinks = False
-    no_cache: Annotated[bool, options.flag("Do not keep the index and vectors.", "--no-cache")] = (
+    follow_links: FollowLinks = False
+    no_cache: Annotated[bool, flag_option("Do not keep the index and vectors.", "--no-cache")] = (
         False
     )
 
@@ -52,9 +62,7 @@ class Opening:
         from chunkcore.scale.folder_index import NotSavedError, index_files, is_index, open_index
 
         _check_source(self.docs)
-        model = (
-            options.cached_embedder(self.embedder, keep=not self.no_cache) if self.dense else None
-        )
+        model = cached_embedder(self.embedder, keep=not self.no_cache) if self.dense else None
         if is_index(self.docs):
             opened = open_index(self.docs, embedder=model)
             if self.dense and opened.index.vectors is None:
@@ -92,17 +100,17 @@ class Opening:
         return folder
 
 
-@options.grouped
+@grouped
 def search(
     opening: Opening,
     question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
-    max_tokens: Annotated[int, options.number("Most tokens, of all passages together.", 1)] = 1000,
-    k: Annotated[int | None, options.number("Most passages.", 1, "--k", "-k")] = None,
+    max_tokens: Annotated[int, number_option("Most tokens, of all passages together.", 1)] = 1000,
+    k: Annotated[int | None, number_option("Most passages.", 1, "--k", "-k")] = None,
     where: Annotated[
-        list[str] | None,
-        options.value("KEY=VALUE", "Only documents with this in their metadata.", "--where"),
+        options.Repeatable,
+        value_option("KEY=VALUE", "Only documents with this in their metadata.", "--where"),
     ] = None,
-    as_json: Annotated[bool, options.flag("Write one passage a line.", "--json")] = False,
+    as_json: Annotated[bool, flag_option("Write one passage a line.", "--json")] = False,
 ) -> None:
     """Print the best passages for a question, with file, lines and offsets.
 
@@ -125,7 +133,7 @@ def search(
     searched = opening.open()
     index = searched.index.within(_conditions(where)) if where else searched.index
     if where and not len(index.corpus):
-        running.say(f"chunkcore: no document has {' and '.join(where)} in its metadata", err=True)
+        say(f"chunkcore: no document has {' and '.join(where)} in its metadata", err=True)
         return
     passages = index.retrieve(question, k, max_tokens)
     documents = counted(len(searched.index.corpus.documents), "document")
@@ -134,10 +142,10 @@ def search(
         advice = f"these passages are no nearer to the question than chance; {advice}"
     is_far = isinstance(index, WindowIndex) and not index.is_related(question)
     if is_far or not passages:
-        running.say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
+        say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
     _print(searched, passages, as_json)
     if passages and not as_json:
-        running.say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
+        say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
 
 
 def _print(searched: FolderIndex, passages: Sequence[Retrieved], as_json: bool) -> None:
@@ -147,7 +155,7 @@ def _print(searched: FolderIndex, passages: Sequence[Retrieved], as_json: bool) 
     if old:
         several = counted(len(old), "document")
         what = f"{several} changed since the index was made, such as {min(old)}"
-        running.say(f"chunkcore: {what}: this is the old text; run chunkcore index again", err=True)
+        say(f"chunkcore: {what}: this is the old text; run chunkcore index again", err=True)
     for number, passage in enumerate(passages, start=1):
         row = searched.row(passage)
         if as_json:
@@ -157,17 +165,17 @@ def _print(searched: FolderIndex, passages: Sequence[Retrieved], as_json: bool) 
             typer.echo(f"{terminal_block(passage.text)}\n")
 
 
-@options.grouped
+@grouped
 def index(
     docs: Source,
-    output: Annotated[Path, options.value("FOLDER", "The index's folder.", "--output", "-o")],
+    output: Annotated[Path, value_option("FOLDER", "The index's folder.", "--output", "-o")],
     chunker: Annotated[
         str, options.chunker(help="Cuts the units of the index.")
     ] = "sentence:size=50",
     retriever: options.Retriever = "passages:lexical",
-    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+    embedder: EmbedderName = "all-MiniLM-L6-v2",
     verify: Verify = False,
-    follow_links: options.FollowLinks = False,
+    follow_links: FollowLinks = False,
 ) -> None:
     """Save an index of files, or bring it up to date: only what changed is read, cut and embedded again.
 
@@ -182,7 +190,7 @@ def index(
     _check_source(docs)
     if is_index(docs):
         raise OptionError(f"{docs} is a saved index: name the folder of its documents")
-    model = options.cached_embedder(embedder) if get_retriever(retriever).embeds else None
+    model = cached_embedder(embedder) if get_retriever(retriever).embeds else None
     indexed = index_files(
         docs,
         output,
@@ -197,10 +205,10 @@ def index(
     if indexed.read:
         read = f"{counted(indexed.read, 'document')} read"
     documents = counted(len(corpus.documents), "document")
-    running.say(f"{output}: {documents}, {counted(len(corpus), 'unit')}; {read}")
+    say(f"{output}: {documents}, {counted(len(corpus), 'unit')}; {read}")
 
 
-@options.grouped
+@grouped
 def serve(opening: Opening) -> None:
     """Serve the search as a tool for language models: a Model Context Protocol server on standard input and output.
 
@@ -260,7 +268,7 @@ def _place(row: Mapping[str, Any]) -> str:
 _STANDARD = Path("-")
 
 
-@options.grouped
+@grouped
 def chunk(
     files: Annotated[
         list[Path],
@@ -269,10 +277,10 @@ def chunk(
     costs: options.Models,
     spec: Annotated[str | None, options.chunker(help="Default: recursive:size=200.")] = None,
     output: Annotated[
-        Path, options.value("FILE", "Or - for standard output.", "--output", "-o")
+        Path, value_option("FILE", "Or - for standard output.", "--output", "-o")
     ] = _STANDARD,
-    workers: Annotated[int, options.number("Threads that cut.", 1)] = 1,
-    follow_links: options.FollowLinks = False,
+    workers: Annotated[int, number_option("Threads that cut.", 1)] = 1,
+    follow_links: FollowLinks = False,
 ) -> None:
     """Cut files into chunks and write them as JSON lines.
 
@@ -291,7 +299,7 @@ def chunk(
     chunker = get_chunker(spec or "recursive:size=200")
     documents = _read(files, follow_links)
     if costs.dry_run:
-        running.say(*models.estimates({spec or chunker.name: chunker}, documents))
+        say(*models.estimates({spec or chunker.name: chunker}, documents))
         return
     lines = _lines(documents, models(chunker).chunk_many(documents, workers=workers))
     if output != _STANDARD:
@@ -299,7 +307,7 @@ def chunk(
     else:
         sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
-    running.say(*models.used(), err=True)
+    say(*models.used(), err=True)
 
 
 def _read(files: Iterable[Path], follow_links: bool) -> list[Document]:
@@ -374,15 +382,15 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
 # ---- thresholds
 
 
-@options.grouped
+@grouped
 def calibrate(
     opening: Opening,
     questions: Annotated[
-        Path, options.value("FILE", "Labelled questions of these documents.", "--questions")
+        Path, value_option("FILE", "Labelled questions of these documents.", "--questions")
     ],
-    miss: Annotated[float, options.value("SHARE", "Of questions that may lack evidence.")] = 0.1,
+    miss: Annotated[float, value_option("SHARE", "Of questions that may lack evidence.")] = 0.1,
     refuse: Annotated[
-        float, options.value("SHARE", "Of questions that may be called unrelated.")
+        float, value_option("SHARE", "Of questions that may be called unrelated.")
     ] = 0.05,
 ) -> None:
     """Find out how many tokens hold the evidence, and when it is not in the documents.
@@ -401,7 +409,7 @@ def calibrate(
     opened = opening.open()
     benchmark = load_benchmark(opened.index.corpus.documents, questions)
     needs = measure_needs(opened.index, benchmark)
-    running.say(
+    say(
         f"{counted(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
     )
     for point in needs.curve():
@@ -410,32 +418,32 @@ def calibrate(
     try:
         enough = needs.enough(miss, refuse)
     except UnattainableError as error:
-        running.say(f"chunkcore: {error}", err=True)
+        say(f"chunkcore: {error}", err=True)
         raise typer.Exit(1) from error
-    running.say(
+    say(
         f"at most {enough.miss:.0%} of questions like these lack evidence: {enough.tokens:,.0f} tokens in the mean",
         f"at most {enough.refuse:.0%} are called unrelated",
     )
     if len(needs.unanswered):
         share, low, high = needs.passing(enough.least)
-        running.say(
+        say(
             f"asked without their documents, {share:.0%} ({low:.0%} to {high:.0%}) are still called related"
         )
     for question, document in needs.repeated.items():
-        running.say(f"left out there: {document} answers {question} as well")
+        say(f"left out there: {document} answers {question} as well")
     if opened.folder is None:
         return
     opened.index.enough = enough
     opened.index.save(opened.folder, notes=read_manifest(opened.folder)["notes"])
-    running.say("saved in the index; in Python, and in each framework's IndexRetriever:")
+    say("saved in the index; in Python, and in each framework's IndexRetriever:")
     typer.echo(_PASTED.format(folder=str(opened.folder)))
 
 
-@options.grouped
+@grouped
 def check(
     opening: Opening,
     questions: Annotated[
-        Path, options.value("FILE", "A questions.jsonl of these documents.", "--questions")
+        Path, value_option("FILE", "A questions.jsonl of these documents.", "--questions")
     ],
 ) -> None:
     """Say whether labels and thresholds still hold, after documents or the index have changed.
@@ -457,16 +465,16 @@ def check(
     if not states:
         raise DataError(f'{questions} has no excerpt to check: expected lines with "evidence"')
     counts = Counter(state.state for state in states)
-    running.say(*(str(state) for state in states if state.state != "there"))
+    say(*(str(state) for state in states if state.state != "there"))
     listed = ", ".join(f"{count} {state}" for state, count in counts.items())
-    running.say(f"{counted(len(states), 'excerpt')}: {listed}")
+    say(f"{counted(len(states), 'excerpt')}: {listed}")
     failures = counts["split"] + counts["changed"] + counts["gone"]
     if index.enough is not None:
         assert isinstance(index, WindowIndex)
         rows = [understood(row) for _, row in question_rows(questions)]
         texts = [str(row.get("question", "")) for row in rows]
         changes = [f"{change.words}: calibrate again" for change in index_changes(index, texts)]
-        running.say(*changes or ["the questions' presence is as it was"])
+        say(*changes or ["the questions' presence is as it was"])
         failures += len(changes)
     if failures:
         raise typer.Exit(1)

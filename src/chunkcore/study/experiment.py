@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from itertools import product
 from operator import attrgetter
+from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -538,9 +538,9 @@ class Meter(CachedEmbedder):
 
     def _embed(self, texts: Sequence[str], role: str) -> Vectors:
         with self._one_call:
-            began, before = time.perf_counter(), self.embedded
+            began, before = perf_counter(), self.embedded
             vectors = super()._embed(texts, role)
-            seconds = time.perf_counter() - began
+            seconds = perf_counter() - began
             by_key = {text_key(text): text for text in texts}
             new = {key: text for key, text in by_key.items() if key not in self._seconds}
             if self.embedded - before < len(new):  # the cache had some: this time is not a model's
@@ -552,29 +552,29 @@ class Meter(CachedEmbedder):
                 counts = self.count_tokens(list(new.values())).tolist()
                 self._tokens.update(zip(new, counts, strict=True))
             self._work.texts |= by_key.keys()
-            self._work.embedding += time.perf_counter() - began
+            self._work.embedding += perf_counter() - began
         return vectors
 
     @contextmanager
     def measured(self) -> Iterator[Work]:
         """Measure the block, in all threads."""
         work = self._work = Work()
-        began = time.perf_counter()
+        began = perf_counter()
         try:
             yield work
         finally:
-            work.seconds = time.perf_counter() - began
+            work.seconds = perf_counter() - began
             self._work = Work()
 
     @contextmanager
     def waiting(self) -> Iterator[Work]:
         """Count the block as waiting for vectors."""
         work = self._work
-        began = time.perf_counter()
+        began = perf_counter()
         try:
             yield work
         finally:
-            work.waiting += time.perf_counter() - began
+            work.waiting += perf_counter() - began
 
     def cost(
         self, cutting: Work, searching: Work, corpus: ChunkedCorpus, queries: Sequence[Query]
@@ -658,10 +658,10 @@ class MeteredVectors(TextVectors):
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         with self.meter.waiting() as work:
-            began = time.perf_counter()
+            began = perf_counter()
             vectors = super().late(corpus)
             if self._late is None:
-                seconds = time.perf_counter() - began
+                seconds = perf_counter() - began
                 texts = [document.text for document in corpus.documents]
                 tokens = sum(map(self.late_embedder.tokens_read, texts))
                 self._late = seconds, tokens, len(texts)
