@@ -155,7 +155,7 @@ def clear(file: File = None) -> None:
 def _opened(path: Path | None) -> Cache:
     from chunkcore.models.cache import Cache
 
-    if path is not None and not path.is_file():
+    if path and not path.is_file():
         raise OptionError(f"{path} is no file: name a cache, or none for the user's")
     return Cache(path or options.default_cache())
 
@@ -287,19 +287,19 @@ def _meant(message: str, options: Set[str]) -> str:
     """The whole message for a guess that stands in our table, else ""."""
     flag = _UNKNOWN.search(message)
     command = re.search(r"No such command '(\w+)'", message)
-    if flag is not None:
+    if flag:
         for table in (guesses.FLAGS, guesses.FLAGS_OF_BUDGETS):
             meant = table.get(flag[1], "")
             if meant.partition(" ")[0] in options:
                 return f"No such option: {flag[1]}. Did you mean {meant}?"
-    elif command is not None and command[1] in guesses.COMMANDS:
+    elif command and command[1] in guesses.COMMANDS:
         return f"No such command '{command[1]}'. Did you mean chunkcore {guesses.COMMANDS[command[1]]}?"
     return ""
 
 
 def _advice(message: str, options: Set[str]) -> str:
     missing = re.search(r"Missing (?:argument|option) '([\w-]+)'", message)
-    if missing is not None and missing[1] in guesses.EXAMPLES:
+    if missing and missing[1] in guesses.EXAMPLES:
         return f", such as {guesses.EXAMPLES[missing[1]]}"
     if "extra argument" in message and "--docs" in options:
         return ": expected DOCS once, questions after --questions, braces in quotation marks"

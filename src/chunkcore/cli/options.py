@@ -144,7 +144,7 @@ Output = Annotated[Path, value_option("FOLDER", "Where results are written.", "-
 REPORT, TUNING = Path("chunkcore-report"), Path("chunkcore-tuning")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Documents:
     """Documents, without questions."""
 
@@ -171,7 +171,7 @@ class Documents:
     @property
     def place(self) -> Path:
         """The same, where a command needs them. Raises `OptionError` without documents."""
-        if self.folder is None:
+        if not self.folder:
             raise OptionError(
                 "no documents are named: expected a folder, a file, or a documents.jsonl"
             )
@@ -184,7 +184,7 @@ class Documents:
         return read_own(self.place, [], (), self.follow_links).documents
 
 
-@dataclass(frozen=True)
+@dataclass
 class Data(Documents):
     """Documents and questions; by default the collection that ships with the package."""
 
@@ -215,13 +215,13 @@ class Data(Documents):
         from chunkcore.evaluation.benchmarks import load_benchmark
         from chunkcore.reading.opening import REPORT_NAMES
 
-        if self.folder is not None:
+        if self.folder:
             # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.
             earlier = [output / name for name in REPORT_NAMES]
             return load_benchmark(
                 self.folder, self.questions, leave_out=earlier, follow_links=self.follow_links
             )
-        if self.questions is not None:
+        if self.questions:
             raise OptionError(
                 f"--questions {self.questions} was given without documents: name the documents, too"
             )
@@ -233,7 +233,7 @@ class Data(Documents):
         return load_dataset("lochmere")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Scoring:
     """What is scored, which measure the verdict is about, and what fails a build."""
 
@@ -261,7 +261,7 @@ class Scoring:
     counter: Annotated[str, _scores("NAME", "Tokenizer that counts.")] = "cl100k_base"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Statistics:
     """How reports are compared."""
 
@@ -302,7 +302,7 @@ def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> Stu
     )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Models:
     """What models cost, and what is kept of them."""
 

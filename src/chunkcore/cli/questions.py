@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Write questions with evidence, and check them.")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Generation:
     """What is asked of the model, and which of its questions are kept."""
 
@@ -84,7 +84,7 @@ def generate(
         expected = models.spent(estimate_generation(texts, settings))
         say(f"{model.name}: {expected}", _ASSUMED)
         return
-    if models.path is not None:
+    if models.path:
         model = models.model(model)
     with models.stoppable():
         generated = generate_benchmark(
@@ -150,7 +150,7 @@ def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
         if counts[stage]
     )
     filtered = generated.filtered
-    if filtered is not None and filtered.relevance is not None:
+    if filtered and filtered.relevance is not None:
         yield f"An excerpt is unrelated under a cosine of {filtered.relevance:.3f}"
     yield used
     if generated.stopped not in ("", INTERRUPTED):
@@ -196,7 +196,7 @@ def label(
     from chunkcore.retrieval import chunk_corpus, get_retriever
 
     check_outside(_folder(source.place), output)
-    listed = [] if questions is None else read_listed(questions, column)
+    listed = read_listed(questions, column) if questions else []
     documents = source.read()
     units = chunk_corpus(documents, "sentence:size=25")
     index = get_retriever("passages:lexical").index(units)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from chunkcore.study.tuning import TuneOptions
 
 
-@dataclass(frozen=True)
+@dataclass
 class Systems:
     """What is compared."""
 
@@ -119,7 +119,7 @@ def compare(
     retrievers = systems.retrievers()
     chunkers = systems.chunker or default_chunkers(retrievers)
     check_output(output)
-    if save_runs is not None:
+    if save_runs:
         options.check_folder(save_runs)
     benchmark = data.benchmark(output)
     embedders = list(map(costs.embedder, systems.embedder or [quickest()]))
@@ -138,7 +138,7 @@ def compare(
             prepare=models,
             progress=reporting(),
         )
-    if save_runs is not None:
+    if save_runs:
         write_runs(page.comparison.reports, benchmark, save_runs)
     _finish(page, data, output, models, settings)
 
@@ -220,7 +220,7 @@ def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
     return [read_run(path, benchmark, name=name, aligner=aligner) for path, name in pairs]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Grid:
     """How a grid is searched: the options of `TuneOptions`."""
 
@@ -320,7 +320,7 @@ def _finish(
     )
     html = write_report(page, output)
     results = []
-    if settings is not None and not page.stopped:
+    if settings and not page.stopped:
         results = settings.checks(page.comparison.reports)
     print_report(page, Console(highlight=False))
     for line in (*models.used(), *(check.sentence for check in results)):

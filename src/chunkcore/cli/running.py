@@ -143,7 +143,7 @@ class LanguageModels:
     def _kept(self, chunker: Chunker) -> Chunker:
         from chunkcore.chunkers.llm import Contextual, LLMChunker
 
-        if self.path is None or not isinstance(chunker, LLMChunker):
+        if not self.path or not isinstance(chunker, LLMChunker):
             return chunker
         if isinstance(chunker, Contextual):
             chunker = replace(chunker, chunker=self._kept(chunker.inner))
@@ -189,14 +189,14 @@ class LanguageModels:
         ]
         if usage.kept_answers:
             parts.append(f"{usage.kept_answers:,} answers kept from before")
-        if self.prices is not None:
+        if self.prices:
             parts.append(f"cost {usage.cost(self.prices):,.4f}")
         return ", ".join(parts)
 
     @property
     def resume(self) -> str:
         """How to resume after a stop."""
-        if self.path is None:
+        if not self.path:
             return "nothing was kept, and the same command begins anew"
         return f"what models answered is kept in {self.path}: the same command goes on with it"
 

@@ -44,7 +44,7 @@ Verify = Annotated[
 ]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Opening:
     """What is searched, and how its index is kept."""
 
@@ -65,12 +65,12 @@ class Opening:
         model = cached_embedder(self.embedder, keep=not self.no_cache) if self.dense else None
         if is_index(self.docs):
             opened = open_index(self.docs, embedder=model)
-            if self.dense and opened.index.vectors is None:
+            if self.dense and not opened.index.vectors:
                 raise OptionError(
                     f"{self.docs} has no vectors for --dense: make it by chunkcore index -r passages"
                 )
             return opened
-        retriever = "passages:lexical" if model is None else "passages"
+        retriever = "passages" if model else "passages:lexical"
         cache = None if self.no_cache else self._cache(model)
         try:
             return index_files(
@@ -89,7 +89,7 @@ class Opening:
         """The folder in which the index of these files is kept; None, with a warning, where it cannot be made."""
         from chunkcore.plain import digest
 
-        name = os.path.realpath(self.docs) + ("" if model is None else f" {model.fingerprint}")
+        name = os.path.realpath(self.docs) + (f" {model.fingerprint}" if model else "")
         key = digest(name.encode("utf-8", "surrogateescape"))
         folder = options.default_cache().parent / "search" / key
         try:
@@ -431,7 +431,7 @@ def calibrate(
         )
     for question, document in needs.repeated.items():
         say(f"left out there: {document} answers {question} as well")
-    if opened.folder is None:
+    if not opened.folder:
         return
     opened.index.enough = enough
     opened.index.save(opened.folder, notes=read_manifest(opened.folder)["notes"])
@@ -469,7 +469,7 @@ def check(
     listed = ", ".join(f"{count} {state}" for state, count in counts.items())
     say(f"{counted(len(states), 'excerpt')}: {listed}")
     failures = counts["split"] + counts["changed"] + counts["gone"]
-    if index.enough is not None:
+    if index.enough:
         assert isinstance(index, WindowIndex)
         rows = [understood(row) for _, row in question_rows(questions)]
         texts = [str(row.get("question", "")) for row in rows]

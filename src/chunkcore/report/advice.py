@@ -145,7 +145,7 @@ def snippets(
     # An index counts in its own tokens.
     if templates is _RETRIEVERS and counter == DEFAULT_COUNTER:
         blocks["Python"] = (_SYSTEM + _PLAIN).format(**values)
-    missing = [title for title, package in _PACKAGES.items() if find_spec(package) is None]
+    missing = [title for title, package in _PACKAGES.items() if not find_spec(package)]
     ordered = sorted(blocks, key=missing.__contains__)
     command = f"chunkcore chunk {shlex.quote(folder)} --chunker {shlex.quote(spec)}"
     return {title: blocks[title] for title in ordered} | {"Command line": command}
@@ -190,7 +190,7 @@ class Advice:
     @classmethod
     def of(cls, page: ReportPage) -> Advice:
         """Of the tied: the cheapest whose mean is within the comparison's margin of the best."""
-        if page.tuning is not None:
+        if page.tuning:
             return cls._of_tuning(page, page.tuning)
         comparison = page.comparison
         if not comparison.standing:
@@ -229,7 +229,7 @@ class _Choice:
         standing = comparison.standing
         first = standing[0].values(self.measure)
         self.questions = int(np.count_nonzero(~np.isnan(first)))
-        complete = [report for report in standing if report.asked is None] or standing
+        complete = [report for report in standing if not report.asked] or standing
         self._lowest, self._amounts, costs = _costs(page)
         near = self._within_margin(complete)
         self._costs = [costs[report.name] for report in near]
@@ -276,10 +276,10 @@ class _Choice:
         low, high = map(measure.show, self.comparison.intervals[self.use])
         score = f"{measure.show(self.chosen.mean(measure))}{measure.suffix}"
         sentence = f"its {measure} is {score}"
-        if measure.kind == "Recall" and measure.unit == "token" and measure.k is not None:
+        if measure.kind == "Recall" and measure.unit == "token" and measure.k:
             budget = budget_of(measure.k)
             where = describe_depth(measure.k)
-            if budget is not None:
+            if budget:
                 where = f"{budget:,} retrieved tokens"
             sentence = f"it finds {score} of the evidence in {where}"
         return f"{sentence} (95 % interval {low} to {high})."
@@ -345,7 +345,7 @@ class _Choice:
         comparison = self.comparison
         if self._tied and all(self._gaps[name].equivalent for name in self._tied):
             return f"Nothing: any tied system is within {comparison.within} of it (equivalent)."
-        if not self._tied or comparison.questions_needed is None:
+        if not self._tied or not comparison.questions_needed:
             return ""
         fewest, most = comparison.questions_needed
         low, high = max(0, fewest - self.questions), max(0, most - self.questions)
@@ -371,7 +371,7 @@ def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:
     That is retrieved tokens; where all retrieve a budget, the cost of indexing.
     """
     k = page.comparison.measure.k
-    if k is not None and budget_of(k) is None:
+    if k and not budget_of(k):
         tokens = {report.name: report.mean_tokens(k) for report in page.reports}
         if all(map(math.isfinite, tokens.values())):
             return "fewest retrieved tokens", "{0:,.0f} a question, others up to {1:,.0f}", tokens
@@ -431,13 +431,13 @@ def missed_by(page: ReportPage, name: str) -> list[Missed]:
     """
     benchmark, k = page.benchmark, page.chosen_k
     report = next((report for report in page.reports if report.name == name), None)
-    if benchmark is None or report is None or report.run is None:
+    if not benchmark or not report or not report.run:
         return []
     queries = {query.id: query for query in benchmark.queries}
     rows = []
     for number, shares in enumerate(report.found.get(k, ())):
         recall, query = recall_of(report, k, number), queries.get(report.query_ids[number])
-        if query is not None and recall < 1:
+        if query and recall < 1:
             rows.append((recall, query, shares))
     rows.sort(key=itemgetter(0))
     texts = {document.id: document.text for document in benchmark.documents}
@@ -505,17 +505,17 @@ def _found_in_part(parts: Sequence[Sequence[Span]], sizes: Sequence[int], k: Dep
     budget = budget_of(k)
     begins = list(accumulate(sizes, initial=0))
     depth = k if isinstance(k, int) else 1
-    if budget is not None:
+    if budget:
         depth = bisect_left(begins, budget)
     ranks = [rank for rank, spans in enumerate(parts) if spans]
     inside = [rank for rank in ranks if rank < depth]
     if not inside:
         deep = ""
-        if budget is not None:
+        if budget:
             deep = f", {counted(max(1, begins[ranks[0]] - budget), 'token')} too deep"
         return f"Outranked: its passage is number {ranks[0] + 1:,}{deep}."
     end = begins[inside[-1] + 1]
-    if budget is not None and end > budget:
+    if budget and end > budget:
         return f"Cut by the budget: the passage with it ends {end - budget:,} tokens past it."
     return "Split by a boundary: a neighbouring chunk has the rest of it and was not retrieved."
 

@@ -164,7 +164,7 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> JsonObject:
     benchmark, reports = page.benchmark, page.reports
     ks = [k for k in page.ks if any(k in report.found for report in reports)]
     rows = []
-    if benchmark is not None and ks:
+    if benchmark and ks:
         numbers = {query: number for number, query in enumerate(reports[0].query_ids)}
         pieces = sum(len(query.evidence) for query in benchmark.queries)
         longest = min(EXCERPT, EXCERPTS // max(1, pieces))

@@ -176,12 +176,12 @@ def _chunks(report: Report) -> str:
 
 def _model_calls(report: Report) -> str:
     cost = report.cost
-    return MISSING if cost is None else amount(cost.embedder_calls + cost.llm_calls)
+    return amount(cost.embedder_calls + cost.llm_calls) if cost else MISSING
 
 
 def _sizes(report: Report) -> Cell | str:
     chunks = report.chunks
-    if chunks is None:
+    if not chunks:
         return MISSING
     return Cell(amount(chunks.mean), (f"{amount(chunks.minimum)} to {amount(chunks.maximum)}",))
 
@@ -212,7 +212,7 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:
         low, high = page.comparison.intervals[report.name]
         if math.isfinite(low):
             details.append(f"{percent(low)} to {percent(high)}")
-        if report.asked is not None:
+        if report.asked:
             questions = len(report.query_ids)
             details.append(f"stopped after {report.asked:,} of {questions:,} questions")
         mean = report.mean(measure) if measure in report.scores else math.nan
@@ -283,7 +283,7 @@ def tuning_tables(tuning: Tuning | None) -> list[Table]:
     """Every configuration of a search, by its mean over all questions, which is too high for the best; and with their
     reasons those that could not run.
     """
-    if tuning is None:
+    if not tuning:
         return []
     reports, measure = tuning.reports, tuning.measure
     chunkers = []
@@ -336,7 +336,7 @@ def warnings(page: ReportPage) -> list[str]:
 
 
 def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
-    if benchmark is None:
+    if not benchmark:
         return
     problems = benchmark.problems
     unread = sum(" was not read: " in problem.reason for problem in problems)
@@ -353,7 +353,7 @@ def _left_out(benchmark: Benchmark | None) -> Iterator[str]:
 
 def _about(report: Report) -> Iterator[str]:
     chunks = report.chunks
-    if chunks is not None and chunks.truncated:
+    if chunks and chunks.truncated:
         verb = "is" if chunks.truncated == 1 else "are"
         cut = f"{chunks.truncated:,} of {chunks.count:,} chunks {verb}"
         lost = f"{chunks.tokens_lost:,} of its tokens were cut off"

@@ -77,7 +77,7 @@ def excerpts(
     whole = {number: np.array([[0, doc.size]]) for number, doc in enumerate(documents)}
     carried = _fitting(documents, whole, room)
     for deepest, margin in _WINDOWS:
-        if carried is not None:
+        if carried:
             return carried
         kept = "evidence"
         if deepest:
@@ -272,7 +272,7 @@ class Viewer:
 def viewer(page: ReportPage) -> Viewer:
     """The viewer's data; nothing without a benchmark."""
     benchmark = page.benchmark
-    if benchmark is None:
+    if not benchmark:
         return Viewer()
     runs = [report.run for report in page.reports]
     carried = excerpts(benchmark.documents, _places(benchmark, runs))
@@ -284,7 +284,7 @@ def viewer(page: ReportPage) -> Viewer:
     within = {}
     for k in page.ks:
         budget = budget_of(k)
-        if budget is not None:
+        if budget:
             within[k] = [_within(report, benchmark, budget) for report in page.reports]
     index = {
         "ids": list(numbers),
@@ -308,7 +308,7 @@ def _pages(document: Document) -> list[int]:
 def _within(report: Report, benchmark: Benchmark, budget: int) -> list[int] | None:
     """How many of each question's pieces the budget holds; None where the tokens of chunks are unknown, or too many."""
     run, chunks = report.run, report.chunks
-    if run is None or run.pool is None or chunks is None or chunks.count > POOL:
+    if not run or run.pool is None or not chunks or chunks.count > POOL:
         return None
     sizes = chunks.tokens.tolist()
     tokens = {_place(piece): size for piece, size in zip(run.pool, sizes, strict=True)}

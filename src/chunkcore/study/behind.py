@@ -76,7 +76,7 @@ def limits_of(measures: Sequence[Measure], most_chunks: int | None = None) -> Li
     """
     has_pool = most_chunks is not None
     scored = [measure for measure in measures if has_pool or not measure.needs_pool]
-    depths = [measure.k for measure in scored if measure.k is not None]
+    depths = [measure.k for measure in scored if measure.k]
     numbers = [k for k in depths if isinstance(k, int)]
     deepest: Depth = max(numbers, default=0)
     deepest = deepest or max(depths, key=lambda k: budget_of(k) or 0, default=1)
@@ -119,7 +119,7 @@ def score_limits(
 def recalls(scorer: Scorer, run: Run | None = None) -> list[Measure]:
     """The measures of `Report.curve`: recall at each budget, up to all tokens of the documents or of a run's pieces."""
     most = float(scorer.tokens.size)
-    if run is not None:
+    if run:
         most = scorer.score(run, "Recall@1000000tok").retrieved_tokens["1000000tok"].max(initial=0)
     return [get_measure("Recall", f"{budget}tok") for budget in budgets_up_to(most)]
 
@@ -189,7 +189,7 @@ class Race:
         """The questions that a system of these names is asked one part after another."""
         queries = self.benchmark.queries
         is_kept = bool(self.kept) and self.kept in names
-        if self._best is None or is_kept or len(queries) < PARTS * LEAST:
+        if not self._best or is_kept or len(queries) < PARTS * LEAST:
             return [queries]
         order = np.random.default_rng(self.seed).permutation(len(queries))
         parts = np.array_split(order, PARTS)
@@ -197,12 +197,12 @@ class Race:
 
     def is_behind(self, report: Report) -> bool:
         """Whether a system that was asked a part of the questions is surely behind the best."""
-        assert self._best is not None
+        assert self._best
         best, scores = self._best.values(self.measure), report.values(self.measure)
         clusters = shared_documents(question_documents(self.benchmark).values(), self.by)
         return surely_below(scores - best, clusters)
 
     def add(self, report: Report) -> None:
         """Take a system that was asked everything: the next are compared with the best of them."""
-        if self._best is None or report.mean(self.measure) > self._best.mean(self.measure):
+        if not self._best or report.mean(self.measure) > self._best.mean(self.measure):
             self._best = report

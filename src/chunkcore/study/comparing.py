@@ -98,7 +98,7 @@ class ReportPage:
     @cached_property
     def ks(self) -> tuple[Depth, ...]:
         """The depths of all reports: numbers, then token budgets, then "min"; 5 if there are none."""
-        depths = {measure.k for measure in self._scored if measure.k is not None}
+        depths = {measure.k for measure in self._scored if measure.k}
         numbers = sorted(k for k in depths if isinstance(k, int))
         budgets = sorted(depths.difference(numbers, ["min"]), key=lambda k: budget_of(k) or 0)
         # Every depth's table also shows the scores of whole rankings.
@@ -116,7 +116,7 @@ class ReportPage:
 
     def measures(self, k: Depth | None, unit: Unit) -> list[Measure]:
         """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""
-        ks = [] if k is None else [k]
+        ks = [k] if k else []
         usual = [measure for measure in measures_at(ks, [unit]) if measure.k == k]
         same = {measure for measure in self._scored if (measure.k, measure.unit) == (k, unit)}
         return usual + sorted(same.difference(usual), key=lambda measure: measure.order)
@@ -200,7 +200,7 @@ class StudySettings:
     def measures(self) -> list[Measure]:
         """Of all depths, of the verdict and of the requirements."""
         others = [self.verdict_by, *(requirement.measure for requirement in self.required)]
-        depths = [*self.depths, *(measure.k for measure in others if measure.k is not None)]
+        depths = [*self.depths, *(measure.k for measure in others if measure.k)]
         return list(dict.fromkeys([*measures_at(dict.fromkeys(depths)), *others]))
 
     def compare(self, reports: Sequence[Report]) -> Comparison:
@@ -299,7 +299,7 @@ def compare_systems(
     return ReportPage(comparison, benchmark, facts, today(), stopped=stopped, counter=counter)
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Study:
     """What is compared: chunkers by the names of their reports, retrievers, embedders and runs."""
 

@@ -122,7 +122,7 @@ class Needs:
         """The share of unanswered questions whose presence is at least this, and its 95 % interval."""
         passed = (self.presences(self.absent) >= least).astype(np.float64)
         clusters = self.clusters
-        if clusters is not None:
+        if clusters:
             clusters = [clusters[row] for row in self.unanswered]
         (point,) = curve_points([0.0], passed[:, None], clusters)
         return point.share, point.low, point.high
@@ -232,7 +232,7 @@ def index_facts(index: WindowIndex) -> IndexFacts:
     """What `index_changes` compares."""
     kept = sorted(index.units.names, key=digest)[:_DOCUMENTS]
     name = fingerprint = ""
-    if index.vectors is not None:
+    if index.vectors:
         name, fingerprint = index.vectors.embedder.name, index.vectors.embedder.fingerprint
     return IndexFacts(name, fingerprint, len(index.units), tuple(sorted(kept)))
 
@@ -248,7 +248,7 @@ def index_changes(index: WindowIndex, questions: Sequence[str]) -> list[IndexCha
     """Whether the thresholds are of this index: another embedder, lost documents or units, or questions whose presence
     has drifted, by `drift` at 5 %. Empty if nothing has changed, or the index is not calibrated.
     """
-    if index.enough is None:
+    if not index.enough:
         return []
     before, now = index.enough.index, index_facts(index)
     changes = []
@@ -325,7 +325,7 @@ def measure_needs(index: Index, benchmark: Benchmark, *, behind: Run | None = No
             "chunkcore index, or get_retriever('passages').index(corpus)"
         )
     queries = by_document(benchmark.queries)
-    if index.vectors is not None:
+    if index.vectors:
         index.vectors.queries([query.text for query in queries])  # in one batch
     levels, curves, present, absent, unanswered = [], [], [], [], []
     repeated = {}
@@ -333,7 +333,7 @@ def measure_needs(index: Index, benchmark: Benchmark, *, behind: Run | None = No
         part = index
         if query.where is not None:
             part = index.within(query.where)  # type: ignore[assignment]
-        hits = None if behind is None else behind.results.get(query.id, ())
+        hits = behind and behind.results.get(query.id, ())
         places = [Retrieved(piece.document_id, (piece.span,)) for piece in query.evidence]
         level, scores = part.needed(query.text, places, hits)
         levels.append(level)
@@ -354,7 +354,7 @@ def measure_needs(index: Index, benchmark: Benchmark, *, behind: Run | None = No
         unanswered=np.array(unanswered, dtype=np.int64),
         repeated=repeated,
         clusters=shared_documents(names, "auto"),
-        by_words=index.vectors is None,
+        by_words=not index.vectors,
         behind=behind is not None,
         index=index_facts(index),
     )

@@ -236,7 +236,7 @@ def run_experiment(
             done(reports[-1])
             progress("search", place, len(systems))
     chosen = choose(reports)
-    if chosen is not None:
+    if chosen:
         system = replace(chosen.system, behind=BEHIND)
         name = system_name(chosen.name, system.stage)
         reports.append(benches[system.embedder].report(system, name))
@@ -359,7 +359,7 @@ class _Bench:
             ask = self._asked(index, system, name)
             runs, asked = self._answers(ask, index, limits, system, name)
         cost, seconds = self.meter.cost(cutting, work, corpus, self.queries)
-        if asked is not None:
+        if asked:
             seconds.pop("search", None)
         report = score_limits(self.scorer, runs, limits, self.measures, asked)
         report = replace(
@@ -369,9 +369,9 @@ class _Bench:
             seconds={**seconds, **report.seconds},
             system=system,
         )
-        if asked is not None:
+        if asked:
             return report
-        if self.race is not None:
+        if self.race:
             self.race.add(report)
         if self.curved:
             report = replace(report, curve=self._curve(ask, index, system, runs))
@@ -391,7 +391,7 @@ class _Bench:
     ) -> tuple[Runs, set[str] | None]:
         """A run for each limit, and the ids of the questions that were asked; None for all."""
         race, parts = self.race, [self.queries]
-        if race is not None and not system.behind:
+        if race and not system.behind:
             parts = race.parts(name, system.chunker, system.retriever)
         at_once = len(self.queries) or 1
         if isinstance(index, PassageIndex):
@@ -402,7 +402,7 @@ class _Bench:
             asked |= {query.id for query in part}
             for some in blocks(part, at_once):
                 runs = _joined(runs, ask(limits, some))
-            if race is not None and part is not parts[-1]:
+            if race and part is not parts[-1]:
                 so_far = score_limits(self.scorer, runs, limits, self.measures, asked)
                 if race.is_behind(so_far):
                     return runs, asked
@@ -446,7 +446,7 @@ def _joined(before: Runs, after: Runs) -> Runs:
 
 
 def _lengths(corpus: ChunkedCorpus, counter: TokenCounter) -> Numbers:
-    if corpus.chunker is not None and corpus.chunker.token_counter == counter:
+    if corpus.chunker and corpus.chunker.token_counter == counter:
         return corpus.token_counts
     counts = []
     for some in blocks(corpus):
@@ -615,7 +615,7 @@ class Meter(CachedEmbedder):
     ) -> ChunkStatistics:
         """The chunks' `lengths`, and what the model cuts off of the chunks that a search embeds."""
         lost = []
-        if searching.chunks and self.max_tokens is not None:
+        if searching.chunks and self.max_tokens:
             over = (self._tokens.get(key, 0) - self.max_tokens for key in _keys(corpus))
             lost = [tokens for tokens in over if tokens > 0]
         return ChunkStatistics(lengths, len(lost), sum(lost))
@@ -660,7 +660,7 @@ class MeteredVectors(TextVectors):
         with self.meter.waiting() as work:
             began = perf_counter()
             vectors = super().late(corpus)
-            if self._late is None:
+            if not self._late:
                 seconds = perf_counter() - began
                 texts = [document.text for document in corpus.documents]
                 tokens = sum(map(self.late_embedder.tokens_read, texts))

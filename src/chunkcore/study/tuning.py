@@ -180,7 +180,7 @@ class Tuning(Frame):
     @property
     def shown(self) -> tuple[Report, ...]:
         """The best configurations and the default, which a page compares in pairs."""
-        return tuple(report for report in self.reports if report.run is not None)
+        return tuple(report for report in self.reports if report.run)
 
     @property
     def verdict(self) -> str:
