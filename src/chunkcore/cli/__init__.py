@@ -39,8 +39,6 @@ from chunkcore.options import shown_default
 if TYPE_CHECKING:
     from chunkcore.models.cache import Cache
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="chunkcore",
     no_args_is_help=True,
@@ -99,9 +97,10 @@ def list_names(
         ),
     ] = "",
 ) -> None:
-    """List what has a name, with its options and defaults.
+    """List chunkers, retrievers, measures, ...
 
-    A name is written with its options as name:option=value,option=value. What installed packages add is listed, too.
+    Each name comes with its options and defaults. It is written with its options as name:option=value,option=value.
+    What installed packages add is listed, too.
 
     Example: chunkcore list chunkers
     """
@@ -166,26 +165,23 @@ def _described(opened: Cache) -> str:
 
 
 # Help lists the commands by the job that they are for.
-_FIND, _CUT = "Find passages in your files", "Cut documents"
-_MEASURE = "Find out which chunker and retriever are best for your questions"
-_ASK, _KEEP = "Write questions to measure with", "More"
-_COMMANDS: tuple[tuple[str, str, Callable[..., Any], str], ...] = (
-    (_FIND, "search", search.search, "Print the passages that answer a question."),
-    (_FIND, "index", search.index, "Make or update an index of files."),
-    (_FIND, "serve", search.serve, "Serve the search to language models (MCP)."),
-    (_CUT, "chunk", search.chunk, "Cut files into chunks: JSON lines with offsets."),
-    (_CUT, "list", list_names, "List chunkers, retrievers, measures, ..."),
-    (_MEASURE, "compare", reports.compare, "Compare chunkers, retrievers and embedders."),
-    (_MEASURE, "score", reports.score, "Score the hits of any system: run files."),
-    (_MEASURE, "tune", reports.tune, "Try many options; score the best on other questions."),
-    (_MEASURE, "calibrate", search.calibrate, "Find how many tokens a question needs."),
-    (_MEASURE, "check", search.check, "Check that labels still match the documents."),
-    (_ASK, "label", questions.label, "Mark evidence in your documents, in a browser."),
-)
-for _panel, _name, _function, _help in _COMMANDS:
-    app.command(_name, rich_help_panel=_panel, short_help=_help)(_function)
-app.add_typer(questions.app, name="questions", rich_help_panel=_ASK)
-app.add_typer(cache, name="cache", rich_help_panel=_KEEP)
+_COMMANDS: dict[str, tuple[Callable[..., Any], ...]] = {
+    "Find passages in your files": (search.search, search.index, search.serve),
+    "Cut documents": (search.chunk, list_names),
+    "Find out which chunker and retriever are best for your questions": (
+        reports.compare,
+        reports.score,
+        reports.tune,
+        search.calibrate,
+        search.check,
+    ),
+    "Write questions to measure with": (questions.label,),
+}
+for _panel, _functions in _COMMANDS.items():
+    for _function in _functions:
+        app.command(_function.__name__.removesuffix("_names"), rich_help_panel=_panel)(_function)
+app.add_typer(questions.app, name="questions", rich_help_panel="Write questions to measure with")
+app.add_typer(cache, name="cache", rich_help_panel="More")
 
 # What typer raises for a wrong option. Newer versions carry a copy of click, so the class is found by one that both
 # export.

@@ -184,11 +184,11 @@ def label(
     ] = 0,
     browser: Annotated[bool, flag_option("Open the page.", "--browser/--no-browser")] = True,
 ) -> None:
-    """Mark the evidence of questions in your documents, in a page that this machine serves to itself.
+    """Mark evidence in your documents, in a browser.
 
-    Type a question, or bring a list of real ones with --questions. Passages found for it are shown in their document:
-    click the sentences that answer it, or select any text. All of it works by keyboard. Every click is saved in
-    --output at once, and the same command resumes.
+    This machine serves the page to itself. Type a question, or bring a list of real ones with --questions. Passages
+    found for it are shown in their document: click the sentences that answer it, or select any text. All of it
+    works by keyboard. Every click is saved in --output at once, and the same command resumes.
 
     Example: chunkcore questions label docs/ --questions asked.txt
     """

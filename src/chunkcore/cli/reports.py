@@ -92,7 +92,7 @@ def compare(
     ] = None,
     output: Output = REPORT,
 ) -> None:
-    """Compare chunkers, retrievers and embedders on your questions.
+    """Compare chunkers, retrievers and embedders.
 
     A line of --questions is {"question": "...", "evidence": ["a verbatim excerpt"]}. Prints what to use and why, and
     writes a report. The last line is the path of report.html.
@@ -188,7 +188,9 @@ def score(
     statistics: Statistics,
     output: Output = REPORT,
 ) -> None:
-    """Score what any system retrieved, and compare systems: a run file each.
+    """Score the hits of any system: run files.
+
+    A run file is a system; systems are compared.
 
     Example: chunkcore score docs/ --questions questions.jsonl --run bm25.jsonl --run ours.jsonl
     """
@@ -259,7 +261,7 @@ def tune(
     embedder: options.EmbedderName = "all-MiniLM-L6-v2",
     output: Output = options.TUNING,
 ) -> None:
-    """Try many chunkers, options and retrievers, and score the best on other questions.
+    """Try many options; score the best on other questions.
 
     Values in braces make a grid. The default is kept unless another choice is better on questions that did not choose
     it.

@@ -112,11 +112,11 @@ def search(
     ] = None,
     as_json: Annotated[bool, flag_option("Write one passage a line.", "--json")] = False,
 ) -> None:
-    """Print the best passages for a question, with file, lines and offsets.
+    """Print the passages that answer a question.
 
-    The search compares the first five letters of words; --dense adds a model. Passages have at most --max-tokens
-    together. The index is kept in the user's cache folder; only changed files are read again. DOCS may be an index
-    made by chunkcore index.
+    Each comes with its file, lines and offsets. The search compares the first five letters of words; --dense adds a
+    model. Passages have at most --max-tokens together. The index is kept in the user's cache folder; only changed
+    files are read again. DOCS may be an index made by chunkcore index.
 
     --json writes one passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
 
@@ -177,10 +177,10 @@ def index(
     verify: Verify = False,
     follow_links: FollowLinks = False,
 ) -> None:
-    """Save an index of files, or bring it up to date: only what changed is read, cut and embedded again.
+    """Make or update an index of files.
 
-    With -r passages vectors are saved, too. `search`, `serve` and the adapters open the folder; so does
-    chunkcore.load_index.
+    Only what changed is read, cut and embedded again. With -r passages vectors are saved, too. `search`, `serve`
+    and the adapters open the folder; so does chunkcore.load_index.
 
     Example: chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
     """
@@ -210,9 +210,10 @@ def index(
 
 @grouped
 def serve(opening: Opening) -> None:
-    """Serve the search as a tool for language models: a Model Context Protocol server on standard input and output.
+    """Serve the search to language models (MCP).
 
-    The tool `search` takes question, max_tokens and where; the resource span://... reads a span with its surroundings.
+    A Model Context Protocol server on standard input and output. The tool `search` takes question, max_tokens and
+    where; the resource span://... reads a span with its surroundings.
     Files that change, and an index that is saved anew while it serves, are seen at the next question.
     Put into the client's configuration: {"command": "chunkcore", "args": ["serve", "docs/"]}
     """
@@ -282,7 +283,7 @@ def chunk(
     workers: Annotated[int, number_option("Threads that cut.", 1)] = 1,
     follow_links: FollowLinks = False,
 ) -> None:
-    """Cut files into chunks and write them as JSON lines.
+    """Cut files into chunks: JSON lines with offsets.
 
     A line is {"document_id", "id", "index", "spans", "text", "token_count", "metadata"}: text[start:end] of the file's
     characters is the chunk. Some have "context", "segments" or "derived".
@@ -393,12 +394,13 @@ def calibrate(
         float, value_option("SHARE", "Of questions that may be called unrelated.")
     ] = 0.05,
 ) -> None:
-    """Find out how many tokens hold the evidence, and when it is not in the documents.
+    """Find how many tokens a question needs.
 
-    Prints tokens against the share of questions with all evidence, and keeps two thresholds in the index:
-    max_tokens="auto" then gives each question what it needs, and `related` says whether the answer is there. Of
-    questions like these, in the mean, at most --miss lack evidence; that is no promise for a single one. The exit
-    code is 1 if there are too few questions, or too much evidence is out of reach.
+    Also finds when the answer is not in the documents. Prints tokens against the share of questions with all evidence,
+    and keeps two thresholds in the index: max_tokens="auto" then gives each question what it needs, and `related`
+    says whether the answer is there. Of questions like these, in the mean, at most --miss lack evidence; that is no
+    promise for a single one. The exit code is 1 if there are too few questions, or too much evidence is out of
+    reach.
 
     Example: chunkcore calibrate docs.index --questions questions.jsonl --miss 0.1
     """
@@ -446,11 +448,12 @@ def check(
         Path, value_option("FILE", "A questions.jsonl of these documents.", "--questions")
     ],
 ) -> None:
-    """Say whether labels and thresholds still hold, after documents or the index have changed.
+    """Check that labels still match the documents.
 
-    Each excerpt is there, moved, split (its sentences stand apart), changed or gone. A calibrated index is compared
-    with what was calibrated: another embedder, lost documents or units, and drift of the questions' presence, with
-    5 % of false alarms at most. The exit code is 1 if an excerpt is split, changed or gone, or the index has changed.
+    Run it after documents or the index have changed. Each excerpt is there, moved, split (its sentences stand
+    apart), changed or gone. A calibrated index is compared with what was calibrated: another embedder, lost
+    documents or units, and drift of the questions' presence, with 5 % of false alarms at most. The exit code is 1
+    if an excerpt is split, changed or gone, or the index has changed.
 
     Example: chunkcore check docs/ --questions questions.jsonl
     """

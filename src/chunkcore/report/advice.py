@@ -6,7 +6,7 @@ import math
 import shlex
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import accumulate
 from operator import itemgetter
@@ -178,13 +178,12 @@ def _escaped(text: str) -> str:
 _ALIKE = 1.05  # costs within 5 % count as equal
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(NamedTuple):
     """What to do after a comparison or a search."""
 
     use: str  # the system to use, as its report names it; "" if none can be advised
     lines: tuple[tuple[str, str], ...]  # labels and sentences, the most important first
-    pasted: Mapping[str, str] = field(default_factory=dict)  # by title, code that builds the system
+    pasted: Mapping[str, str] = {}  # by title, code that builds the system
     command: str = ""  # what to run next
 
     @classmethod

@@ -84,7 +84,7 @@ def json_report(page: ReportPage) -> str:
         "verdict": {
             "measure": str(comparison.measure),
             "text": comparison.verdict,
-            "advice": {**vars(advice), "lines": dict(advice.lines)},
+            "advice": {**advice._asdict(), "lines": dict(advice.lines)},
             "resampled": f"{comparison.by}s",
             **{name: getattr(comparison, name) for name in names.split()},
             "differences": pairs,

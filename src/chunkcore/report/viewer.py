@@ -8,7 +8,6 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple, get_args
 
@@ -259,13 +258,12 @@ def _rounded(score: float) -> float | None:
 # ---- both
 
 
-@dataclass(frozen=True)
-class Viewer:
+class Viewer(NamedTuple):
     """The viewer's data: `index` is read at once, `packs` are unpacked on demand; `notes` say what was left out."""
 
     index: JsonObject | None = None
     packs: Sequence[Pack] = ()
-    documents: Mapping[str, int] = field(default_factory=dict)
+    documents: Mapping[str, int] = {}
     notes: Sequence[str] = ()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import or_
 from typing import Any, cast
@@ -183,13 +183,12 @@ class Race:
     by: By = "auto"
     seed: int = 0
     kept: str = ""
-    _best: Report | None = field(default=None, init=False)
+    _best: Report | None = None
 
     def parts(self, *names: str) -> list[Sequence[Query]]:
         """The questions that a system of these names is asked one part after another."""
         queries = self.benchmark.queries
-        is_kept = bool(self.kept) and self.kept in names
-        if not self._best or is_kept or len(queries) < PARTS * LEAST:
+        if not self._best or self.kept in names or len(queries) < PARTS * LEAST:
             return [queries]
         order = np.random.default_rng(self.seed).permutation(len(queries))
         parts = np.array_split(order, PARTS)

@@ -274,7 +274,7 @@ def _chunkers(chunkers: Chunkers) -> dict[str, Chunker]:
     return _by_name(map(get_chunker, chunkers), "chunker", attrgetter("label"))
 
 
-@dataclass(eq=False)
+@dataclass
 class _Bench:
     """What the systems of one embedder share: chunks, vectors, and the words behind retrievers."""
 
@@ -508,7 +508,7 @@ def embedded_first(
     return noting.texts
 
 
-@dataclass(eq=False)
+@dataclass
 class Work:
     """What cutting, or a search, did."""
 

@@ -122,7 +122,7 @@ def expand_grid(spec: str) -> list[str]:
     return list(dict.fromkeys("".join(parts) for parts in product(*pieces)))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Tuning(Frame):
     """The result of a search.
 
