@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -185,7 +185,7 @@ app.add_typer(cache, name="cache", rich_help_panel="More")
 
 # What typer raises for a wrong option. Newer versions carry a copy of click, so the class is found by one that both
 # export.
-_UsageError = cast("type[Exception]", typer.BadParameter.__mro__[1])
+_UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -261,13 +261,11 @@ def _say(sentence: str, *, code: int = 2) -> int:
     return code
 
 
-def _usage(error: Exception) -> str:
+def _usage(error: Any) -> str:
     """A sentence for a wrong option or command, with the one that is meant."""
-    text = getattr(error, "format_message", lambda: str(error))()
-    message = shortened(text, 300).replace("Value error, ", "").rstrip(".")
-    context = getattr(error, "ctx", None)
-    path = getattr(context, "command_path", "chunkcore")
-    parameters = getattr(getattr(context, "command", None), "params", ())
+    message = shortened(error.format_message(), 300).replace("Value error, ", "").rstrip(".")
+    path = getattr(error.ctx, "command_path", "chunkcore")
+    parameters = getattr(getattr(error.ctx, "command", None), "params", ())
     options = {name for parameter in parameters for name in parameter.opts}
     meant = _meant(message, options)
     if meant or message.endswith("?"):

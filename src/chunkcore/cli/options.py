@@ -49,8 +49,10 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
             parameters += _parameters(parameter.annotation)
         else:
             parameters.append(parameter)
-    quiet = Parameter("quiet", _KEYWORD, default=False, annotation=_QUIET)
-    parameters = [parameter.replace(kind=_KEYWORD) for parameter in (*parameters, quiet)]
+    quiet = Parameter("quiet", Parameter.KEYWORD_ONLY, default=False, annotation=_QUIET)
+    parameters = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in (*parameters, quiet)
+    ]
 
     @wraps(command)
     def run(**values: Any) -> Any:
@@ -77,9 +79,6 @@ def _parameters(thing: Any) -> list[Parameter]:
     hints = get_type_hints(thing, include_extras=True)
     parameters = signature(thing).parameters.values()
     return [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
-
-
-_KEYWORD = Parameter.KEYWORD_ONLY
 
 
 def number_option(help_text: str, least: int = 0, *names: str) -> Any:
@@ -131,12 +130,9 @@ Questions = Annotated[
 ChunkerSpecs = Annotated[
     Repeatable, chunker(help="name:option=value,...; repeatable (list chunkers).")
 ]
-Retriever = Annotated[str, retriever(help="How chunks are searched (list retrievers).")]
 EmbedderName = Annotated[
     str, value_option("NAME", "A sentence-transformers model.", "--embedder", "-e")
 ]
-Llm = Annotated[str, value_option("NAME", "A model: openai:MODEL@URL.", "--llm")]
-Counter = Annotated[str, value_option("NAME", "The tokenizer of sizes.")]
 Seed = Annotated[int, number_option("For random choices.")]
 Resamples = Annotated[int, _statistics("N", "Resamples of the bootstrap.", min=100, max=1_000_000)]
 Output = Annotated[Path, value_option("FOLDER", "Where results are written.", "--output", "-o")]
@@ -189,13 +185,6 @@ class Data(Documents):
     """Documents and questions; by default the collection that ships with the package."""
 
     questions: Questions = None
-
-    def facts(self, benchmark: Benchmark) -> dict[str, str]:
-        """What a report says of the documents and questions."""
-        facts = {"Documents": str(self.folder or f"shipped: {benchmark.name}")}
-        if self.questions:
-            facts["Questions"] = str(self.questions)
-        return facts
 
     @property
     def pasted_folder(self) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chunkcore.cli import options, running
+from chunkcore.cli import options
 from chunkcore.cli.options import (
     Documents,
     check_outside,
@@ -21,12 +21,12 @@ from chunkcore.cli.options import (
     number_option,
     value_option,
 )
-from chunkcore.cli.running import say
+from chunkcore.cli.running import StoppedError, reporting, say
 from chunkcore.errors import MissingExtraError, OptionError, counted, echo
 
 if TYPE_CHECKING:
     from chunkcore.models import CachedEmbedder
-    from chunkcore.questions import Generated, GenerationOptions
+    from chunkcore.questions import Generated
     from chunkcore.questions.validate import Finding
 
 app = typer.Typer(no_args_is_help=True, help="Write questions with evidence, and check them.")
@@ -36,7 +36,7 @@ app = typer.Typer(no_args_is_help=True, help="Write questions with evidence, and
 class Generation:
     """What is asked of the model, and which of its questions are kept."""
 
-    llm: options.Llm
+    llm: Annotated[str, value_option("NAME", "A model: openai:MODEL@URL.", "--llm")]
     questions: Annotated[
         int, number_option("How many, before the filters.", 1, "--count", "-n")
     ] = 100
@@ -47,12 +47,6 @@ class Generation:
         str, value_option("NAME", "Of the filters; or none.", "--embedder", "-e")
     ] = "all-MiniLM-L6-v2"
     max_calls: Annotated[int | None, number_option("At most, in this run.")] = None
-
-    def settings(self) -> GenerationOptions:
-        from chunkcore.questions import GenerationOptions
-
-        names = ("questions", "seed", "sample_size", "concurrency")
-        return GenerationOptions(**{name: getattr(self, name) for name in names})
 
 
 @app.command()
@@ -73,10 +67,16 @@ def generate(
     Example: chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
     """
     from chunkcore.models.llm import get_llm
-    from chunkcore.questions import estimate_generation, generate_benchmark
+    from chunkcore.questions import GenerationOptions, estimate_generation, generate_benchmark
     from chunkcore.questions.generate import INTERRUPTED, write_generated
 
-    models, settings = costs.language_models(), generation.settings()
+    models = costs.language_models()
+    settings = GenerationOptions(
+        questions=generation.questions,
+        seed=generation.seed,
+        sample_size=generation.sample_size,
+        concurrency=generation.concurrency,
+    )
     model = get_llm(generation.llm)
     _check_output(documents.place, output)
     texts = documents.read()
@@ -93,14 +93,14 @@ def generate(
             settings,
             max_calls=generation.max_calls,
             embedder=_filter_model(generation.embedder),
-            progress=running.reporting(),
+            progress=reporting(),
         )
         write_generated(output, generated)
     used = f"{model.name}: {models.spent(generated.usage)}"
     say(*_summary(generated, used, output))
     if generated.stopped == INTERRUPTED:
         count = counted(len(generated.rows), "question")
-        raise running.StoppedError(f"stopped before the end, with {count}; {models.resume}")
+        raise StoppedError(f"stopped before the end, with {count}; {models.resume}")
     if generated.stopped:
         raise typer.Exit(1)
 

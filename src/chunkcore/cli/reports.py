@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from chunkcore.cli import options, running
+from chunkcore.cli import options
 from chunkcore.cli.options import (
     REPORT,
     ChunkerSpecs,
@@ -26,7 +26,7 @@ from chunkcore.cli.options import (
     study_settings,
     value_option,
 )
-from chunkcore.cli.running import LanguageModels, reporting, say
+from chunkcore.cli.running import LanguageModels, StoppedError, reporting, say
 from chunkcore.errors import OptionError, counted
 from chunkcore.plain import terminal_text
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from chunkcore.models.loading import CachedEmbedder
     from chunkcore.run import Run
     from chunkcore.study.comparing import ReportPage, StudySettings
-    from chunkcore.study.tuning import TuneOptions
 
 
 @dataclass
@@ -211,8 +210,8 @@ def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
     from chunkcore.evaluation.run_files import read_run
     from chunkcore.locating.alignment import Aligner
 
-    for number, path in enumerate(paths):
-        if path in paths[:number]:
+    for path in paths:
+        if paths.count(path) > 1:
             raise OptionError(f"--run {path} is given twice: give each run once")
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
@@ -227,7 +226,7 @@ class Grid:
     """How a grid is searched: the options of `TuneOptions`."""
 
     measure: Annotated[str, value_option("NAME", "What is maximised.")] = "Recall@1000tok"
-    counter: options.Counter = "cl100k_base"
+    counter: Annotated[str, value_option("NAME", "The tokenizer of sizes.")] = "cl100k_base"
     draws: Annotated[int, number_option("Random configurations of the grid; 0: all.")] = 0
     folds: Annotated[int, number_option("Parts held out in turn.", 2)] = 5
     by: Annotated[
@@ -239,11 +238,6 @@ class Grid:
     ] = ""
     seed: options.Seed = 0
     resamples: options.Resamples = 10_000
-
-    def settings(self) -> TuneOptions:
-        from chunkcore.study.tuning import TuneOptions
-
-        return TuneOptions(**vars(self))
 
 
 @grouped
@@ -270,10 +264,10 @@ def tune(
     """
     from chunkcore.chunkers import get_chunker
     from chunkcore.study.comparing import tuning_page
-    from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
+    from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, TuneOptions, plan
     from chunkcore.study.tuning import tune as search
 
-    settings, models = grid.settings(), costs.language_models()
+    settings, models = TuneOptions(**vars(grid)), costs.language_models()
     chunkers, retrievers = chunker or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
     _, systems = plan(chunkers, retrievers, settings)  # raises before the documents are read
     benchmark = data.benchmark(output)
@@ -313,7 +307,9 @@ def _finish(
 
     from chunkcore.report.records import print_report, write_report
 
-    facts = data.facts(page.benchmark) if page.benchmark else {}
+    facts = {"Documents": str(data.folder or f"shipped: {page.name}")}
+    if data.questions:
+        facts["Questions"] = str(data.questions)
     page = replace(
         page,
         settings={**facts, **page.settings},
@@ -329,6 +325,6 @@ def _finish(
         typer.echo(f"\n{terminal_text(line)}")
     typer.echo(f"\n{html}")
     if page.stopped:
-        raise running.StoppedError(f"{page.stopped.lower().rstrip('.')}; {models.resume}")
+        raise StoppedError(f"{page.stopped.lower().rstrip('.')}; {models.resume}")
     if any(check.failed for check in results):
         raise typer.Exit(1)

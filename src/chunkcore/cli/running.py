@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -125,20 +125,21 @@ _ASSUMED = (
 )
 
 
+@dataclass
 class LanguageModels:
     """The language models of a command: a file of answers before them, and what they are asked and cost.
 
     `path` is None where nothing is kept, `prices` where none are given.
     """
 
-    def __init__(self, path: Path | None = None, prices: Prices | None = None) -> None:
-        self.path, self.prices = path, prices
-        self._chunkers: list[Chunker] = []
+    path: Path | None = None
+    prices: Prices | None = None
+    chunkers: list[Chunker] = field(default_factory=list)
 
     def __call__(self, chunker: Chunker) -> Chunker:
         """The chunker over the file, and so the one that it wraps."""
-        self._chunkers.append(self._kept(chunker))
-        return self._chunkers[-1]
+        self.chunkers.append(self._kept(chunker))
+        return self.chunkers[-1]
 
     def _kept(self, chunker: Chunker) -> Chunker:
         from chunkcore.chunkers.llm import Contextual, LLMChunker
@@ -163,7 +164,7 @@ class LanguageModels:
 
         usages = {
             llm.name: getattr(llm, "usage", Usage())
-            for chunker in self._chunkers
+            for chunker in self.chunkers
             for llm in llms_of(chunker)
         }
         return [f"{name}: {self.spent(usage)}" for name, usage in usages.items()]

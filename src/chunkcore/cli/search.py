@@ -172,7 +172,9 @@ def index(
     chunker: Annotated[
         str, options.chunker(help="Cuts the units of the index.")
     ] = "sentence:size=50",
-    retriever: options.Retriever = "passages:lexical",
+    retriever: Annotated[
+        str, options.retriever(help="How chunks are searched (list retrievers).")
+    ] = "passages:lexical",
     embedder: EmbedderName = "all-MiniLM-L6-v2",
     verify: Verify = False,
     follow_links: FollowLinks = False,
@@ -460,7 +462,6 @@ def check(
     from chunkcore.evaluation.benchmarks.benchmark import question_rows
     from chunkcore.evaluation.benchmarks.loading import understood
     from chunkcore.questions.validate import label_states
-    from chunkcore.retrieval import WindowIndex
     from chunkcore.study.enough import index_changes
 
     index = opening.open().index
@@ -473,7 +474,6 @@ def check(
     say(f"{counted(len(states), 'excerpt')}: {listed}")
     failures = counts["split"] + counts["changed"] + counts["gone"]
     if index.enough:
-        assert isinstance(index, WindowIndex)
         rows = [understood(row) for _, row in question_rows(questions)]
         texts = [str(row.get("question", "")) for row in rows]
         changes = [f"{change.words}: calibrate again" for change in index_changes(index, texts)]

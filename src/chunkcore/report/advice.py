@@ -39,7 +39,6 @@ from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import get_counter
 
 DEFAULT_COUNTER = "cl100k_base"
-DEFAULT_FOLDER = "docs/"
 # The measured system: the same chunks, retriever, model and budget.
 _SYSTEM = """from chunkcore import load_documents
 from chunkcore.retrieval import chunk_corpus, get_retriever
@@ -111,7 +110,7 @@ _PACKAGES = {"LangChain": "langchain_core", "LlamaIndex": "llama_index", "Haysta
 
 
 def snippets(
-    system: System | str, counter: str = DEFAULT_COUNTER, folder: str = DEFAULT_FOLDER
+    system: System | str, counter: str = DEFAULT_COUNTER, folder: str = "docs/"
 ) -> Mapping[str, str]:
     """Code to paste, by title: the chunker in each framework; with a retriever, the whole system as it was measured.
 

@@ -19,10 +19,9 @@ from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.results import Report
 from chunkcore.files import check_no_link, read_json, write_files, write_text
 from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_block, terminal_text
-from chunkcore.report import tables
 from chunkcore.report.advice import Advice
 from chunkcore.report.html import contents, html_report, template
-from chunkcore.report.tables import Cell, Table
+from chunkcore.report.tables import Cell, Table, score_table, warnings
 from chunkcore.study.comparing import ReportPage
 
 if TYPE_CHECKING:
@@ -191,11 +190,11 @@ def print_report(page: ReportPage, console: Console) -> None:
             code = indent(terminal_block(text), "    ")
             console.print(Text(code), soft_wrap=True)
     console.print()
-    scores = tables.score_table(page, page.chosen_k, measure.unit)
+    scores = score_table(page, page.chosen_k, measure.unit)
     console.print(_terminal_table(scores, console.width))
     note = f"% of {measure.unit}s; 95 % interval of the mean by {measure}"
     console.print(Text(note), style="dim")
-    for warning in tables.warnings(page):
+    for warning in warnings(page):
         console.print(Text(f"! {terminal_text(warning)}"), style="yellow")
     console.print(Text(f"\n{terminal_text(page.comparison.verdict)}"), style="dim")
 
@@ -206,8 +205,9 @@ def _terminal_table(table: Table, width: int) -> RichTable:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    title = Text(table.title)
-    shown = RichTable(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
+    shown = RichTable(
+        title=Text(table.title), box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False
+    )
     columns = [column for column in table.columns if column.short]
     if width < _WIDE:
         columns = [column for column in columns if column.kind == "text" or column.meaning]

@@ -24,7 +24,6 @@ from chunkcore.study.comparing import FEW, ReportPage
 from chunkcore.study.tuning import Tuning
 
 MISSING = "–"
-STEPS = ("chunk", "embed", "search")
 
 
 class Cell(NamedTuple):
@@ -152,8 +151,8 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table:
     reports = page.reports
     columns = _system_columns(page)
     for depth, name in ((k, f"At {describe_depth(k)}"), (None, "Any k")):
-        for measure in page.measures(depth, unit):
-            columns.append(_score_column(page, measure, f"{name}, % of {unit}s"))
+        group = f"{name}, % of {unit}s"
+        columns += [_score_column(page, one, group) for one in page.measures(depth, unit)]
     retrieved = [amount(report.mean_tokens(k)) for report in reports]
     columns += [numbers("Tokens retrieved", retrieved, "Per question"), _budget_column(page)]
     costs: dict[str, Callable[[Report], Cell | str]] = {
@@ -224,7 +223,7 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:
 
 def _seconds(report: Report) -> str:
     """Chunking, embedding and searching together; none if one is unknown, as where a cache had vectors."""
-    return brief(sum(report.seconds.get(step, math.nan) for step in STEPS))
+    return brief(sum(report.seconds.get(step, math.nan) for step in ("chunk", "embed", "search")))
 
 
 def collection_table(page: ReportPage) -> Table | None:

@@ -8,6 +8,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple, get_args
 
@@ -34,7 +35,7 @@ class Pack(NamedTuple):
 def packed(name: str, value: Any) -> Pack:
     """`value` as a pack for the page's ``unpack``. Its text must have passed `page_text`; NaN raises ValueError."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    compressed = zlib.compress(text.encode(), 6)
+    compressed = zlib.compress(text.encode())
     encoded = base64.b64encode(compressed)
     return Pack(name, encoded.decode())
 
@@ -258,12 +259,13 @@ def _rounded(score: float) -> float | None:
 # ---- both
 
 
-class Viewer(NamedTuple):
+@dataclass(frozen=True)
+class Viewer:
     """The viewer's data: `index` is read at once, `packs` are unpacked on demand; `notes` say what was left out."""
 
     index: JsonObject | None = None
     packs: Sequence[Pack] = ()
-    documents: Mapping[str, int] = {}
+    documents: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
 
@@ -277,7 +279,7 @@ def viewer(page: ReportPage) -> Viewer:
     listed = [benchmark.documents[number] for number in carried.numbers]
     numbers = {document.id: at for at, document in enumerate(listed)}
     packed_answers = answers(benchmark, runs, numbers)
-    packs = filter(None, packed_answers.packs)
+    packs = [*carried.packs, *filter(None, packed_answers.packs)]
     notes = filter(None, [carried.note, packed_answers.note])
     within = {}
     for k in page.ks:
@@ -292,7 +294,7 @@ def viewer(page: ReportPage) -> Viewer:
         "hows": [FOUND_BY[match] for match in MATCHES],
         "within": within,
     }
-    return Viewer(index, [*carried.packs, *packs], numbers, list(notes))
+    return Viewer(index, packs, numbers, list(notes))
 
 
 def _pages(document: Document) -> list[int]:

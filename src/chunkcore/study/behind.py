@@ -129,21 +129,21 @@ def curve_of(report: Report) -> dict[int, Scores]:
     return {budget_of(measure.k) or 0: scores for measure, scores in report.scores.items()}
 
 
+@dataclass
 class PassagesBehind:
     """Passages behind any retriever of a benchmark's documents, by the words of one index."""
 
-    def __init__(self, scorer: Scorer) -> None:
-        self._scorer = scorer
+    scorer: Scorer
 
     @cached_property
     def index(self) -> WindowIndex:
-        chunker = replace(get_chunker(UNITS), counter=self._scorer.counter)
-        corpus = chunk_corpus(self._scorer.benchmark.documents, chunker)
+        chunker = replace(get_chunker(UNITS), counter=self.scorer.counter)
+        corpus = chunk_corpus(self.scorer.benchmark.documents, chunker)
         return cast("WindowIndex", get_retriever(WORDS).index(corpus))
 
     def runs(self, hits: Run, limits: Collection[Limit], name: str) -> Runs:
         """Passages of the first hits of each question, a run for each limit."""
-        counter = self._scorer.counter
+        counter = self.scorer.counter
         results: dict[Limit, dict[str, Sequence[Retrieved]]] = {limit: {} for limit in limits}
 
         def ask(query: Query) -> Sequence[Retrieved]:
@@ -154,13 +154,13 @@ class PassagesBehind:
                 answers[query.id] = shown(k=k, max_tokens=most or MAX_TOKENS)
             return ()
 
-        asked = ask_each(self._scorer.benchmark.queries, ask, name)
+        asked = ask_each(self.scorer.benchmark.queries, ask, name)
         return {limit: replace(asked, results=answers) for limit, answers in results.items()}
 
     def score(self, hits: Run, measures: Sequence[Measure], name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""
         limits = limits_of(measures)
-        return score_limits(self._scorer, self.runs(hits, limits, name), limits, measures)
+        return score_limits(self.scorer, self.runs(hits, limits, name), limits, measures)
 
 
 LEAST = 30  # questions of a part

@@ -244,11 +244,11 @@ class IndexChange(NamedTuple):
     words: str
 
 
-def index_changes(index: WindowIndex, questions: Sequence[str]) -> list[IndexChange]:
+def index_changes(index: Index, questions: Sequence[str]) -> list[IndexChange]:
     """Whether the thresholds are of this index: another embedder, lost documents or units, or questions whose presence
     has drifted, by `drift` at 5 %. Empty if nothing has changed, or the index is not calibrated.
     """
-    if not index.enough:
+    if not isinstance(index, WindowIndex) or not index.enough:
         return []
     before, now = index.enough.index, index_facts(index)
     changes = []
@@ -333,7 +333,7 @@ def measure_needs(index: Index, benchmark: Benchmark, *, behind: Run | None = No
         part = index
         if query.where is not None:
             part = index.within(query.where)  # type: ignore[assignment]
-        hits = behind and behind.results.get(query.id, ())
+        hits = behind.results.get(query.id, ()) if behind else None
         places = [Retrieved(piece.document_id, (piece.span,)) for piece in query.evidence]
         level, scores = part.needed(query.text, places, hits)
         levels.append(level)

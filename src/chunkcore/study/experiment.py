@@ -113,13 +113,13 @@ def run_retriever(
         get_retriever(retriever).retrieve("")  # raises: a method has no documents
     if isinstance(retriever, Benchmark):
         raise OptionError(guesses.SWAPPED["run_retriever"])
+    kind = type(retriever).__name__
     if not isinstance(retriever, Retriever):
-        raise OptionError(guesses.NO_RETRIEVER.format(type(retriever).__name__))
+        raise OptionError(guesses.NO_RETRIEVER.format(kind))
     if isinstance(queries, Benchmark):
         queries = queries.queries
     questions = list(queries)
     check_limits(k, max_tokens)
-    kind = type(retriever).__name__
     name = name or kind
     if isinstance(retriever, Index):
         counts = None if counter is None else get_counter(counter)
