@@ -23,9 +23,8 @@ import typer
 
 from chunkcore import guesses
 from chunkcore.cli import options, questions, reports, search
-from chunkcore.cli.running import say
 from chunkcore.cli.options import grouped
-from chunkcore.cli.running import StoppedError, StopSignals
+from chunkcore.cli.running import StoppedError, StopSignals, say
 from chunkcore.errors import (
     ChunkcoreError,
     NotWrittenError,
