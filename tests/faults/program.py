@@ -49,15 +49,15 @@ class Telling(FakeEmbedder):
 
 
 def hold_search(log: Path, number: int) -> None:
-    real, searched = experiment.run_retriever, []
+    real, searched = experiment.run_index, []
 
-    def run_retriever(*given: Any, **options: Any) -> Any:
+    def run_index(*given: Any, **options: Any) -> Any:
         searched.append(given)
         if len(searched) == number:
             hold(log)
         return real(*given, **options)
 
-    experiment.run_retriever = run_retriever
+    experiment.run_index = run_index
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ def run_retriever(
     name = name or kind
     if isinstance(retriever, Index):
         counts = None if counter is None else get_counter(counter)
-        return _index_run(retriever, questions, k, max_tokens, name=name, counter=counts)
+        return run_index(retriever, questions, k, max_tokens, name=name, counter=counts)
     limits = [k] if max_tokens is None else [k, max_tokens]
 
     def ask(query: Query) -> Sequence[Retrieved]:
@@ -140,7 +140,7 @@ def run_retriever(
     return ask_each(questions, ask, name)
 
 
-def _index_run(
+def run_index(
     index: Index,
     questions: Sequence[Query],
     k: int | None,
@@ -383,7 +383,7 @@ class _Bench:
             hits = run_retriever(index, self.queries, HITS)
             return lambda limits, _: self._behind.runs(hits, limits, name)
         sizes = self.scorer.token_counts(index.corpus.retrieved)
-        run = partial(_index_run, index, name=name, counter=self.scorer.counter, sizes=sizes)
+        run = partial(run_index, index, name=name, counter=self.scorer.counter, sizes=sizes)
         return lambda limits, queries: {limit: run(queries, *limit) for limit in limits}
 
     def _answers(
