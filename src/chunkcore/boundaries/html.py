@@ -161,16 +161,15 @@ class _Reader:
         # A text of end tags alone has no elements.
         rows = list(_without_holders(root)) or [(root, 0)]
         ranges = self.ranges([start for _, start in rows[1:]], 0, len(self.text))
-        headings: list[_Element] = []
+        titles: dict[str, str] = {}  # of the headings around, by their tags
         blocks = []
         for (element, _), kept in zip(rows, ranges, strict=True):
             level = _HEADINGS.get(element.tag, 0)
             if level:
-                headings = [heading for heading in headings if heading.tag < element.tag]
-                headings.append(element)
+                titles = {tag: title for tag, title in titles.items() if tag < element.tag}
+                titles[element.tag] = element.title
             if kept:
-                path = tuple([heading.title for heading in headings])
-                blocks.append(self.block(element, kept, path, level))
+                blocks.append(self.block(element, kept, tuple(titles.values()), level))
         return blocks
 
     def ranges(self, starts: Sequence[int], start: int, end: int) -> list[Range | None]:

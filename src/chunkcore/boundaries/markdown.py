@@ -116,15 +116,14 @@ class _Reader:
     ) -> list[Block]:
         """Blocks that cover the range, with the path around it."""
         ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
-        headings: list[_Node] = []
+        titles: dict[int, str] = {}  # of the headings around, by their levels
         blocks = []
         for node, kept in zip(nodes, ranges, strict=False):
             if node.level:
-                headings = [heading for heading in headings if heading.level < node.level]
-                headings.append(node)
+                titles = {level: title for level, title in titles.items() if level < node.level}
+                titles[node.level] = node.title
             if kept:
-                titles = [heading.title for heading in headings]
-                blocks.append(self.block(node, kept, (*path, *titles)))
+                blocks.append(self.block(node, kept, (*path, *titles.values())))
         return blocks
 
     def block(self, node: _Node, kept: Range, path: Titles) -> Block:

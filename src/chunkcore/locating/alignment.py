@@ -276,8 +276,8 @@ def _holds(source: str, spans: Sequence[Span], text: str) -> bool:
     first, last, near = spans[0].start, spans[-1].end, 2 * len(text)
     leading = fold(source[max(0, first - near) : first]).text
     trailing = fold(source[last : last + near]).text
-    has_lead = before and leading.endswith(before)
-    return not has_lead and not (behind and trailing.startswith(behind))
+    goes_on = behind and trailing.startswith(behind)
+    return not (goes_on or (before and leading.endswith(before)))
 
 
 def _behind_context(source: str, start: int, text: str) -> tuple[Span, ...]:

@@ -121,8 +121,8 @@ def left_out(texts: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     >>> left_out({"comments": ["Is  it?", "Is it?"], "equations": []})
     ("comments are left out: 'Is it?'", 'equations are left out')
     """
-    shown = {kind: excerpts(pieces) for kind, pieces in texts.items()}
-    return tuple(f"{kind} are left out: {few}".removesuffix(": ") for kind, few in shown.items())
+    notes = (f"{kind} are left out: {excerpts(pieces)}" for kind, pieces in texts.items())
+    return tuple(note.removesuffix(": ") for note in notes)
 
 
 SECONDS = 60.0  # for a file

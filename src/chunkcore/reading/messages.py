@@ -48,20 +48,16 @@ _CALENDAR = "text/calendar"
 class _Mail:
     """What is read of a message: its blocks of text, and the names of what is not read."""
 
-    def __init__(self, *parts: Message) -> None:
+    def __init__(self, part: Message) -> None:
         self.blocks: list[str] = []
         self.attachments: list[str] = []
-        for part in parts:
-            self.add(part)
+        self.add(part)
 
     def add_head(self, part: Message) -> None:
         subject = _header(part, "subject")
-        if subject:
-            self.blocks.append(f"# {subject}")
         headers = {key: _header(part, key) for key in _SHOWN}
         lines = [f"{key}: {value}" for key, value in headers.items() if value]
-        if lines:
-            self.blocks.append("\n".join(lines))
+        self.blocks += filter(None, (subject and f"# {subject}", "\n".join(lines)))
 
     def add(self, part: Message) -> None:
         """Add a part as mail programs show it: of alternatives the best, of others all texts."""
@@ -71,7 +67,7 @@ class _Mail:
         payload = part.get_payload()
         if isinstance(payload, list):
             parts = [child for child in payload if isinstance(child, Message)]
-            if kind == "multipart/alternative":
+            if parts and kind == "multipart/alternative":
                 self.add_best(parts)
             elif kind == "message/delivery-status":
                 self.add_text("\n".join(child.as_string().strip() for child in parts))
@@ -95,7 +91,7 @@ class _Mail:
         mails = [(_Mail(part), part.get_content_type()) for part in parts]
         shown = [mail for mail, kind in mails if kind in _SHOWN_KINDS and mail.text]
         others = [mail for mail, _ in mails]
-        best = max(shown or others, key=lambda mail: len(mail.text), default=_Mail())
+        best = max(shown or others, key=lambda mail: len(mail.text))
         plain = next((mail for mail, kind in mails if kind == "text/plain"), best)
         if not _is_stub(plain.text, best.text):
             best = plain

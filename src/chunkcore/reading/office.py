@@ -414,11 +414,9 @@ def _unfold_tables(root: _Element) -> None:
     for table in root.xpath(
         "//w:tbl[.//w:tbl or not(.//w:tr[count(.//w:tc) > 1])]", namespaces=_SPACES
     ):
-        for cell in list(table.iter(f"{_W}tc")):
-            if next(cell.iterancestors(f"{_W}tbl")) is table:
-                for child in list(cell):
-                    if child.tag != f"{_W}tcPr":
-                        table.addprevious(child)
+        for child in table.xpath(".//w:tc/*[not(self::w:tcPr)]", namespaces=_SPACES):
+            if next(child.iterancestors(f"{_W}tbl")) is table:
+                table.addprevious(child)
         table.getparent().remove(table)
 
 
@@ -427,15 +425,13 @@ _LONGEST_HEADING = 120  # characters; a longer paragraph of an outline is a clau
 
 def _name_headings(root: _Element, styles: Mapping[str, _Element]) -> None:
     """Give paragraphs of styles that are based on a heading's, or of an outline, the style of a heading."""
-    for paragraph in root.iter(f"{_W}p"):
+    for properties in root.xpath("//w:p[not(ancestor::w:tc)]/w:pPr", namespaces=_SPACES):
+        paragraph = properties.getparent()
         bases = _with_bases(_value(paragraph, "w:pPr/w:pStyle"), styles)
         levels = (_value(element, "w:pPr/w:outlineLvl") for element in (paragraph, *bases))
         level = next(filter(None, levels), "")
-        is_in_table = next(paragraph.iterancestors(f"{_W}tc"), None) is not None
-        if is_in_table or len(text_of(paragraph)) > _LONGEST_HEADING:
-            continue
-        properties = paragraph.find("w:pPr", _SPACES)
-        if properties is not None and re.fullmatch("[0-5]", level):
+        is_short = len(text_of(paragraph)) <= _LONGEST_HEADING
+        if is_short and re.fullmatch("[0-5]", level):
             for style in properties.findall("w:pStyle", _SPACES):
                 properties.remove(style)
             value = {f"{_W}val": f"Heading{int(level) + 1}"}
@@ -447,11 +443,10 @@ def _move_boxes(root: _Element) -> None:
     copies = "//mc:Fallback[preceding-sibling::mc:Choice//w:txbxContent]//w:txbxContent"
     for box in root.xpath(copies, namespaces=_SPACES):
         box[:] = []
-    for box in reversed(list(root.iter(f"{_W}txbxContent"))):
-        anchor = next(box.iterancestors(f"{_W}p"), None)
-        if anchor is not None:
-            for child in reversed(box):
-                anchor.addnext(child)
+    for box in reversed(root.xpath("//w:p//w:txbxContent", namespaces=_SPACES)):
+        anchor = next(box.iterancestors(f"{_W}p"))
+        for child in reversed(box):
+            anchor.addnext(child)
 
 
 def _item(match: re.Match[str]) -> str:
@@ -499,14 +494,14 @@ class _Lists:
             if next(entry.iter(f"{_W}startOverride"), None) is not None:
                 self.begun.add(name)
 
-    def next_label(self, paragraph: _Element) -> str | None:
-        """What Word writes before a paragraph, such as "1.2" or "(a)"; None where it is no item of a numbered list."""
+    def next_label(self, paragraph: _Element) -> str:
+        """What Word writes before a paragraph, such as "1.2" or "(a)"; "" where it is no item of a numbered list."""
         name, level = _place(paragraph)
         if not name:
             name, level = self.styles.get(_value(paragraph, "w:pPr/w:pStyle"), ("", ""))
         key = self.abstract.get(name, ""), level
         if key not in self.levels:
-            return None
+            return ""
         number = 1 + self.numbers.get(key, self.levels[key].start - 1)
         if name in self.begun:
             self.begun.discard(name)

@@ -288,8 +288,7 @@ def _pattern(line: str, number: int) -> str:
     match = _PAGE_NUMBER.fullmatch(line)
     if match is None:
         return line
-    away = int(match[1]) - number
-    return f"{line[: match.start(1)]}{away:+}{line[match.end(1) :]}"
+    return f"{line[: match.start(1)]}{int(match[1]) - number:+}{line[match.end(1) :]}"
 
 
 def _known_words(pages: Sequence[list[str]]) -> Counter[str]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from chunkcore.boundaries import HTML_PAGE, one_line, words
+from chunkcore.boundaries import HTML_PAGE, one_line, pairs, words
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import (
     BLOCK_TAGS,
@@ -237,8 +237,10 @@ def source_of(document: Document) -> Mark | None:
     """The document's mark ``source`` as of `source_mark`; None where its text is the file's. Others' marks of that name
     say nothing here.
     """
-    sources = (mark for mark in document.marks if mark.kind == "source")
-    return next((mark for mark in sources if {"pieces", "lines"} <= mark.data.keys()), None)
+    for mark in document.marks:
+        if mark.kind == "source" and {"pieces", "lines"} <= mark.data.keys():
+            return mark
+    return None
 
 
 def with_right_places(document: Document) -> Document:
@@ -330,8 +332,8 @@ def _plain_text(html: str) -> str:
     def between(tag: re.Match[str]) -> str:
         return "\n" if (tag[1] or "").lower() in {*BLOCK_TAGS, "br"} else ""
 
-    shown = UNREAD.sub(" ", without_hidden(html))
-    text = unescape(_ANY_TAG.sub(between, _TITLE.sub("", shown)))
+    shown = _TITLE.sub("", UNREAD.sub(" ", without_hidden(html)))
+    text = unescape(_ANY_TAG.sub(between, shown))
     return "\n".join(filter(None, map(one_line, text.splitlines())))
 
 
@@ -460,9 +462,8 @@ def _converter() -> Any:  # noqa: C901  # of all its methods together
     )
 
 
-_LETTERS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
-_ROMAN = {1000: "m", 900: "cm", 500: "d", 400: "cd", 100: "c", 90: "xc", 50: "l", 40: "xl", 10: "x", 9: "ix", 5: "v",
-          4: "iv", 1: "i"}  # fmt: skip
+_LETTERS = pairs("a=lowerLetter A=upperLetter i=lowerRoman I=upperRoman")
+_ROMAN = pairs("m=1000 cm=900 d=500 cd=400 c=100 xc=90 l=50 xl=40 x=10 ix=9 v=5 iv=4 i=1")
 _DIGITS = "〇一二三四五六七八九"
 
 
@@ -481,9 +482,9 @@ def numeral(number: int, form: str) -> str:
         text = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
     elif form.endswith("Roman"):
         text = ""
-        for value, letters in _ROMAN.items():
-            text += number // value * letters
-            number %= value
+        for letters, value in _ROMAN.items():
+            text += number // int(value) * letters
+            number %= int(value)
     elif "Counting" in form and number < 100:
         tens, ones = divmod(number, 10)
         text = (
