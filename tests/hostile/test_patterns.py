@@ -48,12 +48,6 @@ def test_the_matches_are_those_of_re(pattern: str, text: str, flags: int) -> Non
     assert [(match.span(), match.groups()) for match in found] == expected
 
 
-@pytest.mark.parametrize("pattern", [r"\. ", "(?<=[.?!]) ", "\n\n|\r\n\r\n", "[,;]"])
-def test_what_repeats_nothing_is_left_to_re(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "stoppable", None)
-    assert [match.group() for match in finder(re.compile(pattern), 20)("One, two. 3;\n\nFour")]
-
-
 # A harmless pattern, and a text that takes it some milliseconds: more than a limit of none.
 PATTERN, TEXT = r"\w+\. ", "The tea is hot. " * 20_000
 

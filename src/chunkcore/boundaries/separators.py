@@ -25,7 +25,6 @@ Keep = Literal["start", "end", "drop"]
 
 SECONDS = 5.0  # processor time allowed for any text
 SECONDS_A_CHARACTER = 1e-5  # about a hundred times a usual pattern's time
-_CHOICES = 8  # alternatives and optional parts of a pattern that needs no time limit
 
 _ESCAPE = r"\\N\{[^}]*\}|\\."
 _IN_SET = re.compile(rf"(?s){_ESCAPE}|.")
@@ -74,10 +73,6 @@ def finder(pattern: re.Pattern[str], length: int) -> Find:
     >>> [match.span() for match in finder(re.compile(r"(?<=[.?!])\s+"), 12)("One. Two!  3")]
     [(4, 5), (9, 11)]
     """
-    # Without a repetition, each place takes little work.
-    choices = sum(map(pattern.pattern.count, "|?"))
-    if choices < _CHOICES and not any(mark in pattern.pattern for mark in "*+{"):
-        return lambda text: list(pattern.finditer(text))
     stoppable_pattern = stoppable(pattern)
     allowed = SECONDS + SECONDS_A_CHARACTER * length
     end = time.thread_time() + allowed

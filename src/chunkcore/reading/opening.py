@@ -126,13 +126,10 @@ def _reader_of(path: Path, head: bytes) -> type[Reader] | None:
     if reader and reader.name == "Office before 2007":
         # Tags, or a table, that a program calls .xls.
         is_page = is_page or re.match("<[A-Za-z!]", begin)
-        if not is_page and _is_text(head):
+        is_text = head.startswith(_UTF_16) or b"\0" not in head
+        if is_text and not is_page:
             return None
     return _by_ending().get("html") if is_page else reader
-
-
-def _is_text(head: bytes) -> bool:
-    return head.startswith(_UTF_16) or b"\0" not in head
 
 
 Row = tuple[str, Mapping[str, Any]]
