@@ -264,10 +264,7 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
     ranges = array("q")
     start = 0
     for cut in (*cuts, len(text)):
-        begin = start + 1 if text.startswith(" ", start) else start  # nearly always one space
-        end = cut
-        if begin < cut and (text[begin].isspace() or text[cut - 1].isspace()):
-            begin, end = trim(text, begin, cut)
+        begin, end = trim(text, start, cut)
         if begin < end:
             ranges.extend((begin, end))
         start = cut
@@ -348,10 +345,6 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     """Whether a single period ends the sentence: not after an abbreviation, an initial or the number of a clause."""
     # A long word must not slow the search.
     begin = max(start, stop - _LONGEST_ABBREVIATION)
-    last = text[begin:stop].rpartition(" ")[2]
-    is_word = begin > start and len(last) > 1 and last.isalpha() and not last.isupper()
-    if is_word and last.lower() not in ABBREVIATIONS and not last.endswith("str"):
-        return True  # as nearly always, in a quarter of the time of the rules below
     words = text[begin:stop].rsplit(None, 2)
     if begin == start and len(words) < 3 and _CLAUSE.fullmatch(" ".join(words)):
         return False
