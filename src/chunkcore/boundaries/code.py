@@ -158,7 +158,8 @@ def _line_blocks(text: str, start: int, end: int) -> list[Block]:
     return [Block(first, last, whole=True) for first, last in lines(text, start, end)]
 
 
-_PAIRS = (b"()", b"[]", b"{}")
+_OPENING_OF = dict(zip(b")]}", b"([{", strict=True))
+_OTHER_SIGNS = bytes(set(range(256)).difference(b"()[]{}"))
 
 
 def nests_deeper(data: bytes, most: int) -> bool:
@@ -167,14 +168,13 @@ def nests_deeper(data: bytes, most: int) -> bool:
     >>> nests_deeper(b"((((", 3), nests_deeper(b"(()(((", 4)
     (True, False)
     """
-    codes = np.frombuffer(data, dtype=np.uint8)
-    for opening, closing in _PAIRS:
-        if data.count(opening) > most:
-            steps = (codes == opening).astype(np.int32) - (codes == closing)
-            reached = np.cumsum(steps, dtype=np.int32)
-            lowest = np.minimum.accumulate(np.minimum(reached, 0))
-            if (reached - lowest).max() > most:
-                return True
+    depths = dict.fromkeys(_OPENING_OF.values(), 0)
+    for sign in data.translate(None, _OTHER_SIGNS):
+        kind = _OPENING_OF.get(sign, sign)
+        step = 1 if sign == kind else -1
+        depths[kind] = max(0, depths[kind] + step)
+        if depths[kind] > most:
+            return True
     return False
 
 

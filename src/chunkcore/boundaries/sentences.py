@@ -5,12 +5,11 @@ units or headings.
 from __future__ import annotations
 
 import re
-from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,7 +151,7 @@ _OTHER_ENDS = (
         ),
     ),
     (  # a question or exclamation mark of ASCII between Chinese or Japanese signs
-        (b"\xe3", b"\xe4", b"\xe5", b"\xe6", b"\xe7", b"\xe8", b"\xe9"),
+        (b"\xe3",),
         re.compile(rf"[!?](?<=[{_CJK}][!?])(?=[{_CJK}])(?![{_JAPANESE_GOES_ON}])"),
     ),
     (  # a Greek question mark that is written as a semicolon
@@ -261,14 +260,9 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
-    ranges = array("q")
-    start = 0
-    for cut in (*cuts, len(text)):
-        begin, end = trim(text, start, cut)
-        if begin < end:
-            ranges.extend((begin, end))
-        start = cut
-    return np.array(ranges, np.int64).reshape(-1, 2)
+    pieces = (trim(text, *ends) for ends in pairwise([0, *cuts, len(text)]))
+    places = chain.from_iterable(piece for piece in pieces if piece[0] < piece[1])
+    return np.fromiter(places, np.int64).reshape(-1, 2)
 
 
 def _cuts(text: str) -> Iterable[int]:
@@ -359,7 +353,7 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
 def _word_ends(text: str, word: str, before: str, following: int) -> bool:
     """Whether a word with a period, which may belong to it, ends the sentence."""
     whole = word.lower().replace("’", "'")
-    lower = re.split("'|[.]-", whole)[-1]  # "l'art", "Dipl.-Ing"
+    lower = whole.rpartition("'")[2].rpartition(".-")[2]  # "l'art", "Dipl.-Ing"
     if word in UNITS and before[-1:].isdecimal():
         return True
     if lower in NEVER or _is_indic_initial(word):
@@ -404,10 +398,9 @@ def _goes_on_after_number(text: str, word: str, before: str, following: int) -> 
 def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
     """Whether a sentence ends with its line: after a heading, or before a blank line, a list item or a heading."""
     start, end = gap.span()
-    if end - start > 1 or text[start] in _BREAKS:  # seldom
-        spaces = gap.group()
-        if not _BREAKS.isdisjoint(spaces) or len(_LINE_END.findall(spaces)) > 1:
-            return True
+    spaces = gap.group()
+    if not _BREAKS.isdisjoint(spaces) or len(_LINE_END.findall(spaces)) > 1:
+        return True
     # Before a small letter there is no item but "a)".
     is_inside = text[end : end + 4].isalpha() and text[end].islower()
     if not is_inside and _ITEM.match(text, end):
@@ -630,10 +623,10 @@ def whole_parts(text: str) -> list[Range]:
     [(6, 37)]
     """
     parts = []
-    if _has_any(text, _TABLE_SIGNS):
+    if any(sign in text for sign in _TABLE_SIGNS):
         tables = _TABLE.finditer(f"\n{text}")
         parts += [(table.start(), table.end() - 1) for table in tables]
-    if _has_any(text, _PART_SIGNS):  # as few texts
+    if any(sign in text for sign in _PART_SIGNS):  # as in few texts
         parts = sorted([*parts, *_marked_parts(text)])
     return parts
 
@@ -651,11 +644,6 @@ def _marked_parts(text: str) -> Iterator[Range]:
         elif sign == opening or not (closing or _opens_nothing(text, sign, mark.start())):
             opening, start = sign, mark.start()
             closing = _CLOSING.get(sign) or sign.replace("begin", "end", 1)
-
-
-def _has_any(text: str, signs: Iterable[str]) -> bool:
-    """Whether a text has one of them; to look for a single character is far quicker."""
-    return any(sign[0] in text and sign in text for sign in signs)
 
 
 def _opens_nothing(text: str, sign: str, place: int) -> bool:
