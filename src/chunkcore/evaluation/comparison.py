@@ -189,15 +189,14 @@ class Comparison(Frame):
             return None
         undecided = sum(not difference.distinct for difference in self.differences)
         shared = 1 - _ALPHA / undecided
-        apart, clusters = self._apart(self.lead)
-        low, high = questions_to_show(self.margin, apart, shared, clusters)
+        apart = self._apart(self.lead)
+        low, high = questions_to_show(self.margin, apart, shared, self._clusters)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
     def units_needed(self, gap: Difference) -> int:
         """About how many documents (or questions, see `by`) show a gap of this size, among so many systems."""
         shared = 1 - _ALPHA / max(1, len(self.standing) - 1)
-        apart, clusters = self._apart(gap)
-        needed = units_to_show(apart, shared, clusters)
+        needed = units_to_show(self._apart(gap), shared, self._clusters)
         return max(self.units + 1, math.ceil(needed))
 
     @property
@@ -206,10 +205,13 @@ class Comparison(Frame):
         first = self.reports[0]
         return len(set(first.documents)) if self.by == "document" else len(first.query_ids)
 
-    def _apart(self, gap: Difference) -> tuple[Scores, list[str] | None]:
+    def _apart(self, gap: Difference) -> Scores:
         reports = {report.name: report for report in self.reports}
-        apart = reports[gap.a].values(self.measure) - reports[gap.b].values(self.measure)
-        return apart, shared_documents(reports[gap.a].documents, self.by)
+        return reports[gap.a].values(self.measure) - reports[gap.b].values(self.measure)
+
+    @property
+    def _clusters(self) -> list[str] | None:
+        return shared_documents(self.reports[0].documents, self.by)
 
     @cached_property
     def verdict(self) -> str:
@@ -250,14 +252,13 @@ class Comparison(Frame):
     @cached_property
     def curves(self) -> Mapping[str, Sequence[CurvePoint]]:
         """By name, evidence against tokens, with bands; only of the systems of which it was measured."""
-        clusters = shared_documents(self.reports[0].documents, self.by)
         curves = {}
         for report in self.ranked:
             if report.curve:
                 curves[report.name] = curve_points(
                     list(report.curve),
                     np.column_stack(list(report.curve.values())),
-                    clusters,
+                    self._clusters,
                     self.resamples,
                     self.seed,
                 )
