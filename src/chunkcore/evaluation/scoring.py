@@ -172,10 +172,10 @@ class Scorer:
         amounts, shares = {}, {}
         for k in dict.fromkeys(measure.k for measure in measures if measure.k is not None):
             is_known = is_asked & (has_pool or k != "min")
-            amounts[k], shares[k] = self._found(counts("token", k, False), is_known)
-        chunks = None
-        if has_pool:
-            chunks = ChunkStatistics(pool.sizes(self.tokens))
+            counted = counts("token", k, False)
+            amounts[k] = np.where(is_known, counted.retrieved, math.nan)
+            shares[k] = self._found(counted, is_known)
+        chunks = ChunkStatistics(pool.sizes(self.tokens)) if has_pool else None
         asked_count = None if asked is None else len(asked)
         return Report(
             name=run.name,
@@ -195,14 +195,11 @@ class Scorer:
             asked=asked_count,
         )
 
-    def _found(
-        self, counted: Counts, is_known: Flags
-    ) -> tuple[Scores, tuple[tuple[float, ...], ...]]:
-        """Each known query's retrieved tokens, and the shares found of its evidence; NaN for others."""
-        amounts = np.where(is_known, counted.retrieved, math.nan)
+    def _found(self, counted: Counts, is_known: Flags) -> tuple[tuple[float, ...], ...]:
+        """The shares found of each known query's evidence; NaN for others."""
         shares = np.where(is_known[self._evidence.query], counted.shares, math.nan)
         ends = np.cumsum(self._evidence.per_query(len(is_known)))
-        return amounts, tuple(tuple(part.tolist()) for part in np.split(shares, ends)[:-1])
+        return tuple(tuple(part.tolist()) for part in np.split(shares, ends)[:-1])
 
     def _counts_of(self, retrieved: SpanTable, holding: SpanTable) -> CountsOf:
         """A run's counts by unit, depth, and whether they are of the pool, each computed once."""

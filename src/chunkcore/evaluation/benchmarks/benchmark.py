@@ -126,16 +126,15 @@ class Benchmark:
                 place = f"query {echo(query.id)} has evidence in document {echo(name)}"
                 if name not in self._by_id:
                     raise DataError(f"{place}, which is not in the benchmark")
-                if end > self._by_id[name].size:
-                    size = self._by_id[name].size
+                size = self._by_id[name].size
+                if end > size:
                     raise DataError(f"{place} that ends at {end}, and the document at {size}")
         for query in self.without_evidence:
             if query.evidence:
                 raise DataError(f"query {echo(query.id)} has evidence: it is one of the queries")
 
     def _check_ids(self, name: str, items: Sequence[Document | Query]) -> None:
-        counts = Counter(item.id for item in items)
-        for identity, count in counts.items():
+        for identity, count in Counter(item.id for item in items).items():
             if count > 1:
                 raise DataError(
                     f"two {name} of the benchmark {self.name!r} have the id {identity!r}: make ids unique"
@@ -143,12 +142,9 @@ class Benchmark:
 
     def document(self, document_id: str) -> Document:
         """The document with this id. Raises `DataError` if there is none."""
-        try:
-            return self._by_id[document_id]
-        except KeyError:
-            raise DataError(
-                f"the benchmark {self.name!r} has no document {document_id!r}"
-            ) from None
+        if document_id not in self._by_id:
+            raise DataError(f"the benchmark {self.name!r} has no document {document_id!r}")
+        return self._by_id[document_id]
 
     @cached_property
     def documents_digest(self) -> str:
