@@ -68,9 +68,6 @@ class LazySequence(LazyItems[R], Generic[T, R]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def __iter__(self) -> Iterator[R]:
-        return map(self._function, self._items)
-
     def item(self, place: int) -> R:
         return self._function(self._items[place])
 

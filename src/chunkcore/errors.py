@@ -57,8 +57,6 @@ def counted(count: int, noun: str) -> str:
 
 def _readable(text: str) -> str:
     """`text` with what turns it around escaped, and combining marks from the third in a row on, which cover lines."""
-    if text.isascii():
-        return text
     letters, marks = [], 0
     for letter in text:
         marks = marks + 1 if unicodedata.category(letter) in ("Mn", "Me", "Mc") else 0

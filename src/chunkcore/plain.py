@@ -122,12 +122,7 @@ def encodable(text: str) -> str:
     >>> encodable("a\ud800").encode()
     b'a\xef\xbf\xbd'
     """
-    if not text.isascii():
-        try:
-            text.encode()  # far faster than to look for surrogates
-        except UnicodeEncodeError:
-            return _SURROGATES.sub("\ufffd", text)
-    return text
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def terminal_text(text: str) -> str:

@@ -493,8 +493,7 @@ class PassageIndex(Index):
         counter: TokenCounter | None = None,
     ) -> Sequence[Sequence[Retrieved]]:
         check_limits(k, max_tokens)
-        if counter is None:
-            counter = get_counter(self.counter)
+        counter = get_counter(counter or self.counter)
         return self.passages(_listed(queries), k, max_tokens, counter)
 
     def best_pieces(

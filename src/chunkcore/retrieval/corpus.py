@@ -257,7 +257,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
         return LazySequence(read, range(len(self)))
 
-    def postings(self, form: str = "whole") -> Postings:
+    def postings(self, form: str) -> Postings:
         """Which chunks have which words, as `word_keys` of this form; made once."""
         if form not in self.made_postings:
             if self.parent is None:

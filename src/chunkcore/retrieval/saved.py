@@ -335,7 +335,7 @@ def _checksum(manifest: JsonObject) -> str:
 # ---- Reading
 
 
-def read_index(folder: Path, embedder: Embedder | str | None = None) -> tuple[Contents, SavedPlace]:
+def read_index(folder: Path, embedder: Embedder | str | None) -> tuple[Contents, SavedPlace]:
     """What `write_index` wrote, and its place. Where another program saves meanwhile, its index is read.
 
     Raises `DataError`: no index, or a damaged or older one.

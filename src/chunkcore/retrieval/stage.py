@@ -91,9 +91,7 @@ class Stage(RetrievalMethod):
         changed = self.changed_options()
         changed.pop("method")
         name = format_spec(f"{self.method.name}+{self.kind}", changed)
-        if self.leading:
-            name = name.replace(f"+{self.kind}:{self.leading}=", f"+{self.kind}:", 1)
-        return name
+        return name.replace(f"+{self.kind}:{self.leading}=", f"+{self.kind}:", 1)
 
     @property
     def inner(self) -> tuple[RetrievalMethod, ...]:
@@ -122,14 +120,6 @@ class UnitLayout(NamedTuple):
     first: Numbers
     last: Numbers
     sizes: Numbers
-
-    @classmethod
-    def of(cls, corpus: ChunkedCorpus) -> UnitLayout:
-        numbers = corpus.document_numbers
-        begins = np.flatnonzero(np.diff(numbers, prepend=-1))
-        counts = np.diff(begins, append=len(numbers))
-        first = np.repeat(begins, counts)
-        return cls(first, first + np.repeat(counts, counts), corpus.token_counts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,7 +168,12 @@ class _Staged(PassageIndex):
 
     @cached_property
     def _layout(self) -> UnitLayout:
-        return UnitLayout.of(self.corpus)
+        numbers = self.corpus.document_numbers
+        begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+        counts = np.diff(begins, append=len(numbers))
+        first = np.repeat(begins, counts)
+        last = first + np.repeat(counts, counts)
+        return UnitLayout(first, last, self.corpus.token_counts)
 
     def passages(
         self,
