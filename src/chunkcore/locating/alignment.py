@@ -44,7 +44,7 @@ _Place = tuple[int, Span]
 
 
 class _Found(NamedTuple):
-    places: list[_Place]
+    places: Sequence[_Place] = ()
     match: MatchKind = "unlocated"
     similarity: float = 1.0
 
@@ -158,7 +158,7 @@ class Aligner:
             yield step(text, number)
 
     def _first(self, text: str, number: int | None) -> _Found:
-        return next((found for found in self._by_steps(text, number) if found.places), _Found([]))
+        return next((found for found in self._by_steps(text, number) if found.places), _Found())
 
     def _verbatim(self, text: str, number: int | None) -> _Found:
         squeezed = "".join(text.split())
@@ -185,7 +185,7 @@ class Aligner:
     def _folded(self, text: str, number: int | None) -> _Found:
         form = fold(text)
         if not form.text:
-            return _Found([])
+            return _Found()
         size = len(form.text)
         places = []
         for owner, start in islice(self._folds.places(form.text, number), _PLACES):
@@ -208,7 +208,7 @@ class Aligner:
         form = fold(text)
         size = len(form.text)
         if self.similarity is None or not _RESEMBLING_FROM <= size <= _LONGEST:
-            return _Found([])
+            return _Found()
         least = max(_RESEMBLING_FROM, _PART * size)
         likely = [
             item
@@ -216,7 +216,7 @@ class Aligner:
             if item.part[1] - item.part[0] >= least and item.similarity >= self.similarity
         ]
         if not likely:
-            return _Found([])
+            return _Found()
         best = likely[0]
         places = [
             self._widened(text, form, item.part, item.owner, item.place)

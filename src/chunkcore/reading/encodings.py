@@ -102,10 +102,10 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     return text, f"is no UTF-8, and was read as {encoding}{guess}"
 
 
-def is_utf8(data: bytes, *, whole: bool = False) -> bool:
-    """Whether a text in UTF-8 may begin with these bytes, the last of which may be half a character; or is `whole`."""
+def is_utf8(data: bytes) -> bool:
+    """Whether a text in UTF-8 may begin with these bytes, the last of which may be half a character."""
     with suppress(UnicodeDecodeError):
-        codecs.getincrementaldecoder("utf-8")().decode(data, final=whole)
+        codecs.getincrementaldecoder("utf-8")().decode(data)
         return True
     return False
 
@@ -172,7 +172,7 @@ def _wide(data: bytes) -> str | None:
     Chinese, Japanese or Korean.
     """
     marked = next((codec for mark, codec in _BOMS if data.startswith(mark)), None)
-    is_narrow = b"\x00" not in data and is_utf8(data, whole=True)
+    is_narrow = b"\x00" not in data and is_utf8(data)
     if marked or is_narrow or len(data) < 8:
         return marked
     for codec, first in (("utf-16-le", 1), ("utf-16-be", 0)):

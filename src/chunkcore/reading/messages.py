@@ -147,8 +147,10 @@ def _parsed(data: bytes, name: str) -> Message:
     match = _LONG.search(re.sub(rb"\r?\n[ \t]+", b" ", data))
     if match:
         header = match[1].decode("ascii")
-        reason = f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out"
-        raise UnreadError(name, reason)
+        raise UnreadError(
+            name,
+            f"has a header {header} of over {_HEADER:,} characters: shorten it, or take it out",
+        )
     return BytesParser(policy=compat32).parsebytes(_BEFORE_HEAD.sub(b"", data))
 
 

@@ -164,8 +164,9 @@ def load_documents(
     """
     root = Path(path)
     if not root.exists():
-        expected = "expected a folder of documents, a file, or a documents.jsonl"
-        raise DataError(f"{root} does not exist: {expected}")
+        raise DataError(
+            f"{root} does not exist: expected a folder of documents, a file, or a documents.jsonl"
+        )
     lines = root
     if root.is_dir():
         lines = root / "documents.jsonl"
@@ -175,8 +176,9 @@ def load_documents(
         rows = ((f"{lines}, line {number}", row) for number, row in json_lines(lines))
         documents = documents_of(rows)
         if not documents:
-            expected = 'expected lines like {"id": ..., "text": ...}'
-            raise DataError(f"{lines} holds no documents: {expected}")
+            raise DataError(
+                f'{lines} holds no documents: expected lines like {{"id": ..., "text": ...}}'
+            )
         return documents
     reading = read_file(root, as_utf8(root.name), html=html)
     for note in reading.notes:
@@ -197,8 +199,9 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
     for place, row in rows:
         document = _document_of(row, place)
         if document.id in places:
-            given = f"the id {echo(document.id)} was given before, at {places[document.id]}"
-            raise DataError(f"{place}: {given}; make ids unique")
+            raise DataError(
+                f"{place}: the id {echo(document.id)} was given before, at {places[document.id]}; make ids unique"
+            )
         places[document.id] = place
         documents.append(document)
     return documents
@@ -207,8 +210,9 @@ def documents_of(rows: Iterable[Row]) -> list[Document]:
 def _document_of(row: Mapping[str, Any], place: str) -> Document:
     missing = [key for key in ("id", "text") if key not in row]
     if missing:
-        lacking = f"the document has no {' and no '.join(missing)}"
-        raise DataError(f"{place}: {lacking}; it has {echo(list(row))}")
+        raise DataError(
+            f"{place}: the document has no {' and no '.join(missing)}; it has {echo(list(row))}"
+        )
     others = dict(row)
     identity, text = others.pop("id"), others.pop("text")
     nested = others.pop("metadata", None) or {}

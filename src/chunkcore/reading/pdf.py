@@ -103,8 +103,9 @@ def _opened(data: bytes, name: str) -> Any:
     with suppress(pdfium.PdfiumError):
         pdf.init_forms()
     if len(pdf) > _PAGES:
-        reason = f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out"
-        raise UnreadError(name, reason)
+        raise UnreadError(
+            name, f"has {len(pdf):,} pages, over {_PAGES:,}: split it, or take it out"
+        )
     return pdf
 
 

@@ -71,9 +71,7 @@ class _State:
     def turn(self, word: str, *, is_on: bool) -> None:
         """Begin or end what a word does to the text after it."""
         if word in _HIDING:
-            self.hiding -= {word}
-            if is_on:
-                self.hiding |= {word}
+            self.hiding = self.hiding | {word} if is_on else self.hiding - {word}
             return
         self.is_raised = word in _RAISING[:2] and is_on
         sign = _RAISE if self.is_raised else _LOWER

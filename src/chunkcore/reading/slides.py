@@ -135,8 +135,8 @@ _CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 
 def _chart(root: _Element) -> str:
     """A chart as a heading with its title and those of its axes, and the table of its data."""
-    titles = map(text_of, root.iter(f"{_CHART}title"))
-    heading = ": ".join(["### Chart", *filter(None, titles)])
+    titles = ("### Chart", *map(text_of, root.iter(f"{_CHART}title")))
+    heading = ": ".join(filter(None, titles))
     names = ["Category"]
     rows: dict[tuple[int, str], dict[int, str]] = {}  # by place and category; values by column
     for column, series in enumerate(root.iter(f"{_CHART}ser"), start=1):
