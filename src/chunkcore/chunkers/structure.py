@@ -218,15 +218,16 @@ class _Packer:
         while keep > 1 and size > self.maximum:
             keep = self._without_leads(max(1, keep - step))
             size, step = self._size(keep), 2 * step
-        first, last = self.units[0], self.units[keep - 1].block
-        bodies = [unit for unit in self.units[:keep] if not unit.block.leads]
-        path = _common([unit.block.path for unit in bodies or self.units[:keep]])
+        kept = self.units[:keep]
+        first, last = kept[0], kept[-1].block
+        bodies = [unit for unit in kept if not unit.block.leads]
+        path = _common([unit.block.path for unit in bodies or kept])
         level = first.block.level
         strength = self.opening + 1 - level if 0 < level <= self.opening else 0
         self.packed.append(
             Packed(first.block.start, last.end, self.header, path, (strength, -first.depth), size)
         )
-        self.waiting.extend(self.units[keep:][::-1])
+        self.waiting += self.units[keep:][::-1]
         self.units, self.size, self.header = [], 0, None
 
     def _without_leads(self, keep: int) -> int:

@@ -360,13 +360,12 @@ class KnownWords:
         words = text.split() if is_usual else _WORD.findall(text)
         new = [*set(words).difference(tokens_by_word)]
         if new:
-            lengths = np.array([len(word) + 1 for word in new], dtype=np.int64)
-            ends = np.cumsum(lengths)
+            ends = np.cumsum([len(word) + 1 for word in new])
             tokens = source.counter.boundaries("\n".join(new))
-            edges = tokens.searchsorted(ends).tolist()
-            owners = ends.searchsorted(tokens, side="right")
-            inside = (tokens - (ends - lengths)[owners]).tolist()
-            owned = [tuple(inside[first:last]) for first, last in pairwise([0, *edges])]
+            edges = [0, *tokens.searchsorted(ends).tolist()]
+            begins = np.repeat(np.append(0, ends[:-1]), np.diff(edges))
+            inside = (tokens - begins).tolist()
+            owned = [tuple(inside[first:last]) for first, last in pairwise(edges)]
             tokens_by_word.update(zip(new, owned, strict=True))
             self._size += int(ends[-1])
             if self._size > _KNOWN:

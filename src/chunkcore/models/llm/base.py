@@ -25,7 +25,7 @@ from typing import (
 )
 
 from chunkcore.concurrency import check_wanted, ordered
-from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError
+from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, echo
 from chunkcore.models.base import Fingerprinted
 from chunkcore.models.cache import LLMCache
 from chunkcore.options import check_number
@@ -44,7 +44,6 @@ _ENCODING = "cl100k_base"
 _TOKENS_A_MESSAGE = 4
 _LONGEST = 1_000_000  # characters of an answer that are read
 _ATTEMPTS = 1_000  # places tried as the beginning of JSON
-_SHOWN = 80  # characters of an answer that an error repeats
 _REPEATED = 2_000  # characters of a bad answer that the model is shown again
 # By process: a forked child does not have its parent's thread.
 _loops: dict[int, AbstractEventLoop] = {}
@@ -324,7 +323,7 @@ def found_json(text: Any) -> dict[str, Any]:
         except (ValueError, RecursionError):
             end = place + 1
     if value is None:
-        raise BadAnswerError(f"expected a JSON object, got {_shown(text)}")
+        raise BadAnswerError(f"expected a JSON object, got {echo(text)}")
     return value
 
 
@@ -332,7 +331,7 @@ def member(data: Mapping[str, Any], key: str) -> Any:
     """The value of a key; `BadAnswerError` where there is none."""
     if key not in data:
         raise BadAnswerError(
-            f"expected a JSON object with {key!r}, got one with {_shown(', '.join(data))}"
+            f"expected a JSON object with {key!r}, got one with {echo(', '.join(data))}"
         )
     return data[key]
 
@@ -346,7 +345,7 @@ def whole_number(value: Any, key: str, least: int, most: int) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise BadAnswerError(
-            f"expected {key!r} to be a whole number from {least} to {most}, got {_shown(value)}"
+            f"expected {key!r} to be a whole number from {least} to {most}, got {echo(value)}"
         )
     return value
 
@@ -359,29 +358,18 @@ def ascending(values: Any, key: str, least: int, most: int) -> list[int]:
     chunkcore.models.llm.base.BadAnswerError: expected 'split_after' in ascending order, each once, got [3, 2]
     """
     if not isinstance(values, list):
-        raise BadAnswerError(
-            f"expected {key!r} to be a list of whole numbers, got {_shown(values)}"
-        )
+        raise BadAnswerError(f"expected {key!r} to be a list of whole numbers, got {echo(values)}")
     numbers = [whole_number(value, key, least, most) for value in values]
     if any(after <= before for before, after in pairwise(numbers)):
-        raise BadAnswerError(
-            f"expected {key!r} in ascending order, each once, got {_shown(numbers)}"
-        )
+        raise BadAnswerError(f"expected {key!r} in ascending order, each once, got {echo(numbers)}")
     return numbers
 
 
 def text_of(value: Any, key: str) -> str:
     """The text, stripped; `BadAnswerError` for no text or an empty one."""
     if not isinstance(value, str) or not value.strip():
-        raise BadAnswerError(
-            f"expected {key!r} to be a text that is not empty, got {_shown(value)}"
-        )
+        raise BadAnswerError(f"expected {key!r} to be a text that is not empty, got {echo(value)}")
     return value.strip()
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 @dataclass(frozen=True, kw_only=True)
