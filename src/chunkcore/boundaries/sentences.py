@@ -474,7 +474,7 @@ _MOST_HEADINGS = 4  # short lines in a row; more are a list
 _ENDING = ".!?;,…。！？；，।"
 
 _LEADING = re.compile(r"(?:\s*\n)?")
-_BLANK = re.compile(r"(\n\s*\n)")  # a part of its own where a text is split
+_BLANK = re.compile(r"\n\s*\n")
 _RECORD_OPENER = re.compile(r"[\[(<{|+\d]")  # of records, and of rows of tables
 # The date and the time, or the time with seconds, of an entry of a log; or its first value, as in "level=info".
 _STAMP = re.compile(
@@ -549,10 +549,8 @@ def record_lines(text: str) -> list[Range]:
     """
     rows = []
     is_time = False  # alone: below it YouTube writes a line with a space
-    last = len(text.rstrip())
-    start = _LEADING.match(text).end()  # type: ignore[union-attr]
-    for part in _BLANK.split(text[start:last]):
-        end = start + len(part)
+    for start, end in _paragraphs(text):
+        part = text[start:end]
         if part.count("-->") == 1 and _CAPTION.match(part):
             rows.append((start, end))
             is_time = "-->" in part.rpartition("\n")[2]
@@ -563,8 +561,17 @@ def record_lines(text: str) -> list[Range]:
             lines = part.split("\n")
             if _are_records(lines):
                 rows += _ranges(lines, start)
-        start = end
     return rows
+
+
+def _paragraphs(text: str) -> Iterator[Range]:
+    """What stands between blank lines."""
+    last = len(text.rstrip())
+    start = _LEADING.match(text).end()  # type: ignore[union-attr]
+    for blank in _BLANK.finditer(text, start, last):
+        yield start, blank.start()
+        start = blank.end()
+    yield start, last
 
 
 def _ranges(lines: Sequence[str], start: int) -> list[Range]:

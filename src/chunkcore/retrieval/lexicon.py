@@ -295,15 +295,16 @@ class Postings:
         keys_of_words = text_keys(_cut(word, letters) for word in numbers)
         keys, which = np.unique(keys_of_words, return_inverse=True)
         # One large array is changed in place: there are millions of occurrences.
-        places = which.take(np.frombuffer(occurrences, np.int32))
+        places = which[np.frombuffer(occurrences, np.int32)]  # `take` would copy the numbers
         places *= len(lengths)
         places += np.repeat(np.arange(len(lengths), dtype=np.int32), sizes_of_texts)
         del occurrences, numbers
         places.sort()
-        ends = np.flatnonzero(np.append(places[1:] != places[:-1], True)[: len(places)])
-        counts = np.diff(ends.astype(np.int32), prepend=np.int32(-1))
-        places = places[ends]
+        is_last = np.append(places[1:] != places[:-1], True)[: len(places)]
+        ends = np.flatnonzero(is_last).astype(np.int32)
+        counts = np.diff(ends, prepend=np.int32(-1))
         del ends
+        places = places[is_last]
         return cls._sorted(keys, places, counts, np.array(lengths, np.int64))
 
     @classmethod
@@ -314,12 +315,12 @@ class Postings:
         counts: NDArray[Any],
         lengths: Numbers,
     ) -> Postings:
-        """`places`: word number x texts + text, ascending."""
+        """`places`: word number x texts + text, ascending; they are changed in place."""
         size = max(1, len(lengths))
         begins = np.searchsorted(places, np.arange(len(keys) + 1, dtype=np.int64) * size)
         kind = np.min_scalar_type(int(counts.max(initial=0)))
-        texts = (places % size).astype(np.int32)
-        return cls(keys, begins, texts, counts.astype(kind), lengths)
+        places %= size
+        return cls(keys, begins, places.astype(np.int32), counts.astype(kind), lengths)
 
     @classmethod
     def joined(

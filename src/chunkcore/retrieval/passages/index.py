@@ -187,7 +187,7 @@ class WindowIndex(PassageIndex):
             if norms is None:
                 self._vectors.hold(corpus, self._dense.norms, "norms")
         if "lexical" in self._shares:
-            _ = self._lexical
+            corpus.postings(options.words)  # which are saved; windows are made for the first question
 
     @cached_property
     def _lexical(self) -> LexicalWindows:
