@@ -187,7 +187,9 @@ class WindowIndex(PassageIndex):
             if norms is None:
                 self._vectors.hold(corpus, self._dense.norms, "norms")
         if "lexical" in self._shares:
-            corpus.postings(options.words)  # which are saved; windows are made for the first question
+            corpus.postings(
+                options.words
+            )  # which are saved; windows are made for the first question
 
     @cached_property
     def _lexical(self) -> LexicalWindows:
