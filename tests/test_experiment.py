@@ -158,9 +158,11 @@ def test_an_index_that_fails_at_one_question_answers_the_others(benchmark: Bench
 
 def test_what_stands_behind_a_retriever_is_a_stage_of_an_experiment(benchmark: Benchmark) -> None:
     scorer = Scorer(benchmark, counter="words")
-    options = {"retrievers": ["bm25", "passages:lexical"], "measures": ["Recall@12tok", "Recall@1"]}
-    reports = run_experiment(scorer, SPECS[1], FakeEmbedder(), choose=lambda reports: reports[0], **options)
-    expected = [("bm25", ""), ("passages:lexical", ""), ("bm25", "hits")]
+    reports = []
+    for behind in ("", "hits", "whole"):
+        options = {"retrievers": ["bm25", "passages:lexical"], "measures": ["Recall@12tok", "Recall@1"]}
+        reports += run_experiment(scorer, SPECS[1], FakeEmbedder(), behind=behind, **options)
+    expected = [("bm25", ""), ("passages:lexical", ""), ("bm25", "hits"), ("bm25", "whole")]
     assert [(report.system.retriever, report.system.behind) for report in reports] == expected
     assert reports[2].name == f"{SPECS[1]} · bm25 · passages behind"
     assert all({"chunk", "embed", "search", "score"} == report.seconds.keys() for report in reports)
@@ -182,6 +184,8 @@ def test_a_warm_cache_has_no_seconds(benchmark: Benchmark) -> None:
         (SPECS[:1], {"retrievers": []}, "there is no retriever to run"),
         (SPECS[:1], {"retrievers": ["bm25", "bm25:k1=1.2"]}, "the retriever bm25 is given twice"),
         (SPECS[:1], {"embedder": []}, "there is no embedder to run"),
+        (SPECS[:1], {"behind": "all"}, "behind is one of '', 'hits', 'whole'; got 'all'"),
+        (SPECS[:1], {"behind": "hits", "retrievers": ["passages:lexical"]}, "nothing stands behind"),
     ],
 )
 def test_what_can_not_be_run_is_refused(benchmark, specs, options, message):

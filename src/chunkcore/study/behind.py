@@ -58,7 +58,6 @@ def ask_each(
 
 UNITS = "sentence:size=50"  # of the words behind a retriever
 WORDS = "passages:lexical"
-BEHIND = "hits"  # passages behind a retriever show the hits' own text
 HITS = 100  # of a question that passages are made of: what the adapters ask a retriever for
 
 
@@ -141,14 +140,14 @@ class PassagesBehind:
         corpus = chunk_corpus(self.scorer.benchmark.documents, chunker)
         return cast("WindowIndex", get_retriever(WORDS).index(corpus))
 
-    def runs(self, hits: Run, limits: Collection[Limit], name: str) -> Runs:
-        """Passages of the first hits of each question, a run for each limit."""
+    def runs(self, hits: Run, limits: Collection[Limit], show: str, name: str) -> Runs:
+        """Passages of the first hits of each question, a run for each limit; `show` as in `System.behind`."""
         counter = self.scorer.counter
         results: dict[Limit, dict[str, Sequence[Retrieved]]] = {limit: {} for limit in limits}
 
         def ask(query: Query) -> Sequence[Retrieved]:
             first = list(hits.results.get(query.id, ()))[:HITS]
-            shown = partial(self.index.behind, query.text, first, show=BEHIND, counter=counter)
+            shown = partial(self.index.behind, query.text, first, show=show, counter=counter)
             # The index keeps the scores of its last questions.
             for (k, most), answers in results.items():
                 answers[query.id] = shown(k=k, max_tokens=most or MAX_TOKENS)
@@ -157,10 +156,10 @@ class PassagesBehind:
         asked = ask_each(self.scorer.benchmark.queries, ask, name)
         return {limit: replace(asked, results=answers) for limit, answers in results.items()}
 
-    def score(self, hits: Run, measures: Sequence[Measure], name: str) -> Report:
+    def score(self, hits: Run, measures: Sequence[Measure], show: str, name: str) -> Report:
         """Score passages behind a run that was made elsewhere."""
         limits = limits_of(measures)
-        return score_limits(self.scorer, self.runs(hits, limits, name), limits, measures)
+        return score_limits(self.scorer, self.runs(hits, limits, show, name), limits, measures)
 
 
 LEAST = 30  # questions of a part

@@ -44,7 +44,7 @@ from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, cached_embed
 from chunkcore.options import check_options, split_spec
 from chunkcore.retrieval import get_retriever
 from chunkcore.run import Run
-from chunkcore.study.behind import BEHIND, PassagesBehind, Race, curve_of, recalls
+from chunkcore.study.behind import PassagesBehind, Race, curve_of, recalls
 from chunkcore.study.experiment import run_experiment
 from chunkcore.study.tuning import Tuning
 from chunkcore.tokens import TokenCounter, get_counter
@@ -149,6 +149,9 @@ def default_chunkers(retrievers: Sequence[str] = DEFAULT_RETRIEVERS) -> list[str
     """`DEFAULT_CHUNKERS`, without those that need a model where no retriever does."""
     with_model = embeds([], retrievers)
     return [spec for spec in DEFAULT_CHUNKERS if with_model or not embeds([spec], [])]
+
+
+BEHIND = "hits"  # passages behind a retriever show the hits' own text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -351,8 +354,8 @@ class _Study:
             reports.append(replace(scorer.score(run, measures), curve=curve))
             if settings.extras:
                 name = system_name(run.name, system.stage)
-                curve = curve_of(behind.score(run, budgets, name))
-                report = behind.score(run, settings.measures, name)
+                curve = curve_of(behind.score(run, budgets, BEHIND, name))
+                report = behind.score(run, settings.measures, BEHIND, name)
                 reports.append(replace(report, system=system, curve=curve))
 
     def _best_alone(self, reports: Sequence[Report]) -> Report | None:

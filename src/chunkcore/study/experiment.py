@@ -20,11 +20,12 @@ from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.chunkers.llm import llms_of
 from chunkcore.columns import blocks
 from chunkcore.concurrency import Progress, no_progress
-from chunkcore.errors import DataError, ModelError, OptionError
+from chunkcore.errors import DataError, ModelError, OptionError, echo
 from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.measures import Measure, Measures, retrieval_measures
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import (
+    STAGES,
     ChunkStatistics,
     Cost,
     Report,
@@ -49,7 +50,6 @@ from chunkcore.retrieval.vectors import Rows, TextVectors
 from chunkcore.run import Answers, Retrieved, Retriever, Run
 from chunkcore.spans import Numbers, Scores
 from chunkcore.study.behind import (
-    BEHIND,
     HITS,
     Ask,
     Limits,
@@ -175,6 +175,7 @@ def run_experiment(
     embedder: Embedder | str | Sequence[Embedder | str] = DEFAULT_MODEL,
     *,
     retrievers: Sequence[str | RetrievalMethod] = ("dense",),
+    behind: str = "",
     measures: Measures = None,
     curved: bool = False,
     race: Race | None = None,
@@ -195,6 +196,8 @@ def run_experiment(
             ends in " · " and the model's; combinations that embed nothing run once, without it.
         retrievers: for `get_retriever`, such as "dense", "bm25" or "hybrid+rerank". With several, a report's name ends
             in " · " and the retriever's.
+        behind: what stands behind each retriever: "" for nothing, "hits" for passages of the hits' own text, "whole"
+            for passages of the hits' documents. Retrievers that make passages have nothing behind them.
         measures: by default `measures_at()`. MRR, MAP and nDCG without a depth use the deepest of the others.
         curved: whether systems that were asked everything are asked for other budgets, too, for `Report.curve`;
             seconds are without that.
@@ -208,9 +211,7 @@ def run_experiment(
         MissingExtraError: a retriever's package is not installed.
         ModelError: the embedder or a reranker failed twice.
     """
-    if isinstance(retrievers, str):
-        retrievers = [retrievers]
-    methods = _by_name(map(get_retriever, retrievers), "retriever", attrgetter("name"))
+    methods = _methods(retrievers, behind)
     meters = _meters(embedder)
     for meter, method in product(meters.values(), methods.values()):
         method.check(meter)
@@ -227,7 +228,7 @@ def run_experiment(
         bench = _Bench(scorer, scored, meter, methods, plain, progress, race, curved)
         benches[model] = bench
         benches.setdefault("", bench)  # of systems without a model, which are cut and asked once
-        systems = bench.systems(model)
+        systems = bench.systems(model, behind)
         if reports:  # a system without a model has the same result with the next one
             systems = [system for system in systems if system.embedder]
         bench.cut(systems)
@@ -236,8 +237,8 @@ def run_experiment(
             done(reports[-1])
             progress("search", place, len(systems))
     chosen = choose(reports)
-    if chosen:
-        system = replace(chosen.system, behind=BEHIND)
+    if chosen is not None:
+        system = replace(chosen.system, behind="hits")
         name = system_name(chosen.name, system.stage)
         reports.append(benches[system.embedder].report(system, name))
         done(reports[-1])
@@ -250,6 +251,23 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
         embedder = [embedder]
     models = _by_name(embedder, "embedder", lambda model: str(getattr(model, "name", model)))
     return {name: Meter(cached_embedder(model)) for name, model in models.items()}
+
+
+def _methods(
+    retrievers: Sequence[str | RetrievalMethod], behind: str
+) -> dict[str, RetrievalMethod]:
+    """The methods by name. Raises `OptionError`: that cannot stand behind them."""
+    if isinstance(retrievers, str):
+        retrievers = [retrievers]
+    methods = _by_name(map(get_retriever, retrievers), "retriever", attrgetter("name"))
+    if behind not in STAGES:
+        expected = ", ".join(map(repr, STAGES))
+        raise OptionError(f"behind is one of {expected}; got {echo(behind)}")
+    if behind and all(method.makes_passages for method in methods.values()):
+        raise OptionError(
+            "nothing stands behind retrievers that make passages: leave out behind, or give another retriever"
+        )
+    return methods
 
 
 def _by_name(
@@ -301,11 +319,14 @@ class _Bench:
         self._vectors = MeteredVectors(self.meter, self._corpora, self.progress)
         self._behind = PassagesBehind(self.scorer)
 
-    def systems(self, model: str) -> list[System]:
+    def systems(self, model: str, behind: str) -> list[System]:
         systems = []
         for method, chunker in product(self.methods.values(), self.chunkers):
-            embeds = method.embeds or chunker in self.embedding
-            systems.append(System(chunker, method.name, model if embeds else ""))
+            if not (behind and method.makes_passages):
+                embedder = ""
+                if method.embeds or chunker in self.embedding:
+                    embedder = model
+                systems.append(System(chunker, method.name, embedder, behind))
         return systems
 
     def cut(self, systems: Sequence[System]) -> None:
@@ -381,7 +402,7 @@ class _Bench:
         """How a system is asked: a run for each limit."""
         if system.behind:
             hits = run_retriever(index, self.queries, HITS)
-            return lambda limits, _: self._behind.runs(hits, limits, name)
+            return lambda limits, _: self._behind.runs(hits, limits, system.behind, name)
         sizes = self.scorer.token_counts(index.corpus.retrieved)
         run = partial(run_index, index, name=name, counter=self.scorer.counter, sizes=sizes)
         return lambda limits, queries: {limit: run(queries, *limit) for limit in limits}
