@@ -151,7 +151,7 @@ def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, que
     model = Table(seed=seed)
     chosen = scoring.SCALES if scales is None else dict.fromkeys(scoring.SCALES, scales)
     with patch.dict(scoring.SCALES, chosen):
-        index = method.index(corpus, TextVectors(model))
+        hits = method.index(corpus, TextVectors(model)).search([query], max(1, len(corpus)))
     expected = np.zeros(len(corpus))
     shares = (
         {"dense": method.balance, "lexical": 1 - method.balance} if len(method.kinds) == 2 else {method.kinds[0]: 1.0}
@@ -164,7 +164,6 @@ def test_scores_are_those_of_each_window_embedded_and_read_as_a_text(corpus, que
                 continue
             values = lexical(corpus, query, scale, method.words, method.k1, method.b)
             expected += share * standardised(values, max(values))
-    hits = index.search([query], max(1, len(corpus)))
     found = np.zeros(len(corpus))
     found[hits.indices[0]] = hits.scores[0]
     assert sorted(hits.indices[0].tolist()) == list(range(len(corpus)))
