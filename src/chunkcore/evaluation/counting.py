@@ -151,9 +151,13 @@ class SpanTable:
 
     def take(self, numbers: Numbers, query: Numbers) -> SpanTable:
         """Some of the pieces, repeats allowed, each for a query."""
-        first = np.searchsorted(self.owner, numbers)
-        after = np.searchsorted(self.owner, numbers, side="right")
-        owner, span = ragged_indices(first, after - first)
+        counts = np.bincount(self.owner, minlength=len(self.query))
+        first = np.cumsum(counts) - counts
+        owner, span = ragged_indices(first[numbers], counts[numbers])
+        origin = self, span
+        if self.origin is not None:
+            table, places = self.origin
+            origin = table, places[span]
         return SpanTable(
             query,
             self.documents[numbers],
@@ -162,7 +166,7 @@ class SpanTable:
             self.is_copy[span],
             _taken(self.texts, numbers),
             _taken(self.quoted, numbers),
-            origin=(self, span),
+            origin=origin,
         )
 
     @cached_property
