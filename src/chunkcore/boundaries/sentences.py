@@ -5,11 +5,12 @@ units or headings.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, groupby, pairwise
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -260,9 +261,17 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
 
 
 def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
-    pieces = (trim(text, *ends) for ends in pairwise([0, *cuts, len(text)]))
-    places = chain.from_iterable(piece for piece in pieces if piece[0] < piece[1])
-    return np.fromiter(places, np.int64).reshape(-1, 2)
+    places = array("q")
+    start = 0
+    for cut in (*cuts, len(text)):
+        begin = start + 1 if text.startswith(" ", start) else start  # nearly always one space
+        end = cut
+        if begin < cut and (text[begin].isspace() or text[cut - 1].isspace()):
+            begin, end = trim(text, begin, cut)
+        if begin < end:
+            places.extend((begin, end))
+        start = cut
+    return np.array(places, np.int64).reshape(-1, 2)
 
 
 def _cuts(text: str) -> Iterable[int]:
@@ -339,6 +348,10 @@ def _period_ends(text: str, stop: int, following: int, start: int) -> bool:
     """Whether a single period ends the sentence: not after an abbreviation, an initial or the number of a clause."""
     # A long word must not slow the search.
     begin = max(start, stop - _LONGEST_ABBREVIATION)
+    last = text[begin:stop].rpartition(" ")[2]
+    is_word = begin > start and len(last) > 1 and last.isalpha() and not last.isupper()
+    if is_word and last.lower() not in ABBREVIATIONS and not last.endswith("str"):
+        return True  # as nearly always, in a quarter of the time of the rules below
     words = text[begin:stop].rsplit(None, 2)
     if begin == start and len(words) < 3 and _CLAUSE.fullmatch(" ".join(words)):
         return False
@@ -398,9 +411,10 @@ def _goes_on_after_number(text: str, word: str, before: str, following: int) -> 
 def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
     """Whether a sentence ends with its line: after a heading, or before a blank line, a list item or a heading."""
     start, end = gap.span()
-    spaces = gap.group()
-    if not _BREAKS.isdisjoint(spaces) or len(_LINE_END.findall(spaces)) > 1:
-        return True
+    if end - start > 1 or text[start] in _BREAKS:  # seldom
+        spaces = gap.group()
+        if not _BREAKS.isdisjoint(spaces) or len(_LINE_END.findall(spaces)) > 1:
+            return True
     # Before a small letter there is no item but "a)".
     is_inside = text[end : end + 4].isalpha() and text[end].islower()
     if not is_inside and _ITEM.match(text, end):
@@ -630,10 +644,10 @@ def whole_parts(text: str) -> list[Range]:
     [(6, 37)]
     """
     parts = []
-    if any(sign in text for sign in _TABLE_SIGNS):
+    if _has_any(text, _TABLE_SIGNS):
         tables = _TABLE.finditer(f"\n{text}")
         parts += [(table.start(), table.end() - 1) for table in tables]
-    if any(sign in text for sign in _PART_SIGNS):  # as in few texts
+    if _has_any(text, _PART_SIGNS):  # as few texts
         parts = sorted([*parts, *_marked_parts(text)])
     return parts
 
@@ -651,6 +665,11 @@ def _marked_parts(text: str) -> Iterator[Range]:
         elif sign == opening or not (closing or _opens_nothing(text, sign, mark.start())):
             opening, start = sign, mark.start()
             closing = _CLOSING.get(sign) or sign.replace("begin", "end", 1)
+
+
+def _has_any(text: str, signs: Iterable[str]) -> bool:
+    """Whether a text has one of them; to look for a single character is far quicker."""
+    return any(sign[0] in text and sign in text for sign in signs)
 
 
 def _opens_nothing(text: str, sign: str, place: int) -> bool:
