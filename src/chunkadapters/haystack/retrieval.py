@@ -165,11 +165,7 @@ class _Asked:
         pipeline = self.retriever
         if not isinstance(pipeline, Pipeline):
             return [""]
-        fed = set()
-        for sender, receiver, edge in pipeline.graph.edges(data=True):
-            sent = Socket(sender, "", edge["from_socket"].type)
-            if sent.type is Any or sent.holds(list[Document]):
-                fed.add(receiver)
+        fed = _fed_with_documents(pipeline)
         names = []
         for name, part in self.parts.items():
             _, outputs = sockets_of(part)
@@ -180,6 +176,15 @@ class _Asked:
             if gives and (name not in fed or hasattr(part, "document_store")):
                 names.append(name)
         return names
+
+
+def _fed_with_documents(pipeline: Pipeline) -> set[str]:
+    fed = set()
+    for sender, receiver, edge in pipeline.graph.edges(data=True):
+        sent = Socket(sender, "", edge["from_socket"].type)
+        if sent.type is Any or sent.holds(list[Document]):
+            fed.add(receiver)
+    return fed
 
 
 class AskOptions(TypedDict, total=False):

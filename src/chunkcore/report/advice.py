@@ -379,11 +379,13 @@ def _costs(page: ReportPage) -> tuple[str, str, Mapping[str, float]]:
     if any(price > 0 for price in prices.values()):
         return noun, "{0:.3g} for a million tokens, others up to {1:.3g}", prices
     shown = "models read {0:.1f} times the documents' tokens, others up to {1:.1f} times"
-    ratios = {}
-    for name, cost in costs.items():
-        llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens
-        ratios[name] = cost.tokens_ratio + llm_tokens / (cost.source_tokens or math.nan)
-    return noun, shown, ratios
+    return noun, shown, {name: _model_tokens(cost) for name, cost in costs.items()}
+
+
+def _model_tokens(cost: Cost) -> float:
+    """Tokens that embedders and language models read and wrote, per token of the source."""
+    llm_tokens = cost.llm_input_tokens + cost.llm_output_tokens
+    return cost.tokens_ratio + llm_tokens / (cost.source_tokens or math.nan)
 
 
 def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:

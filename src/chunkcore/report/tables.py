@@ -216,7 +216,9 @@ def _score_column(page: ReportPage, measure: Measure, group: str) -> Column:
             details.append(f"stopped after {report.asked:,} of {questions:,} questions")
         mean = report.mean(measure) if measure in report.scores else math.nan
         cell = Cell(percent(mean), tuple(details), strong=True)
-        cells.append(cell if is_verdicts else Cell(cell.text))
+        if not is_verdicts:
+            cell = Cell(cell.text)
+        cells.append(cell)
     short = title if is_verdicts else ""
     return Column(title, cells, group, meaning=measure.meaning, short=short)
 

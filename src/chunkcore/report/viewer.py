@@ -172,14 +172,19 @@ def answers(
                 packs[number] = packed(f"answers-{number}", answered)
         if sum(len(pack.text) for pack in packs if pack) > room:
             continue
-        notes = []
-        if not pool:
-            notes.append("There are too many chunks for one page: only retrieved ones are drawn.")
-        if deepest > depth:
-            notes.append(f"Of each answer the first {depth} pieces are shown.")
-        return PackedAnswers(packs, " ".join(notes))
+        return PackedAnswers(packs, _note(depth, deepest, pool))
     note = "There are too many answers for one page: none is shown."
     return PackedAnswers([None] * len(runs), note)
+
+
+def _note(depth: int, deepest: int, pool: bool) -> str:
+    """What a page does not show."""
+    notes = []
+    if not pool:
+        notes.append("There are too many chunks for one page: only retrieved ones are drawn.")
+    if deepest > depth:
+        notes.append(f"Of each answer the first {depth} pieces are shown.")
+    return " ".join(notes)
 
 
 def _answered(

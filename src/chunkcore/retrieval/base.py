@@ -545,8 +545,10 @@ class RetrievalMethod(ABC):
                 f"a retriever indexes chunks, got {type(corpus).__name__}: write "
                 f'get_retriever({self.name!r}).index(chunk_corpus(documents, "sentence:size=50"))'
             )
+        if vectors is None:
+            vectors = DEFAULT_MODEL
         if not isinstance(vectors, TextVectors):
-            vectors = TextVectors(DEFAULT_MODEL if vectors is None else vectors)
+            vectors = TextVectors(vectors)
         index = self.build(corpus, vectors)
         index.method = self
         if self.embeds:

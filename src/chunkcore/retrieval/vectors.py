@@ -376,9 +376,11 @@ class TextVectors:
             rows, others = self._rows(corpus.parent, kind)
             return select_rows(rows, np.flatnonzero(np.isin(others, corpus.places))), owners
         if kind not in self.held(corpus):
-            is_together = any(other is corpus for other in self._corpora)
             embed = self._embed_late if is_late else self._embed_texts
-            embed(self._corpora if is_together else [corpus])
+            corpora: Sequence[ChunkedCorpus] = [corpus]
+            if any(other is corpus for other in self._corpora):
+                corpora = self._corpora
+            embed(corpora)
         return self.held(corpus)[kind], owners
 
     def queries(self, texts: Sequence[str]) -> Vectors:
