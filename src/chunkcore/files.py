@@ -368,12 +368,13 @@ def locked_folder(folder: Path, name: str = LOCK) -> Iterator[None]:
     """
     from filelock import FileLock
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        held = FileLock(folder.resolve() / name, is_singleton=True).acquire()
-    except OSError as error:
-        raise NotWrittenError.of(folder, error) from error
-    with held:
+    with ExitStack() as held:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(FileLock(folder.resolve() / name, is_singleton=True))
+        except OSError as error:
+            if error.errno not in (errno.ENOLCK, errno.ENOTSUP):  # some network file systems
+                raise NotWrittenError.of(folder, error) from error
         yield
 
 
