@@ -206,6 +206,7 @@ def test_documents_are_a_list_of_texts_also_asynchronously():
         windows().run([Document(id="x", content=None)])
     documents = [Document(id="x", content="0123456789abc"), Document(id="y", content="")]
     assert asyncio.run(windows().run_async(documents)) == windows().run(documents)
+    assert type("Own", (ChunkcoreDocumentSplitter,), {"run": len, "run_async": print}).run_async is print
 
 
 # The splitter: configuration

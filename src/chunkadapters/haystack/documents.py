@@ -120,7 +120,7 @@ class Serialized:
         if "__init__" in vars(cls):
             setattr(cls, "__init__", suggesting(cls.__init__))  # noqa: B010  # mypy refuses an assignment
         run: Callable[..., Values] | None = vars(cls).get("run")
-        if run is not None:
+        if run is not None and "run_async" not in vars(cls):
 
             @wraps(run)  # Haystack compares signatures and output types
             async def run_async(*values: object, **more: object) -> Values:
