@@ -375,7 +375,7 @@ def check_output(output: Path) -> None:
 def check_folder(folder: Path) -> None:
     """Check before long work that files can be written into a folder."""
     place = folder.absolute()
-    while not place.exists():
+    while not place.exists() and place.name:  # a drive may be missing
         place = place.parent
     if not place.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "is a file: name a folder", str(place))
