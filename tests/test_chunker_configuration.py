@@ -6,11 +6,12 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import pytest
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers, get_chunker
 from chunkcore.errors import DataError, OptionError
+from chunkcore.study.comparing import build_chunkers
 from chunkcore.text import Document, Mark, Span
 from hypothesis import given
 from hypothesis import strategies as st
@@ -200,6 +201,7 @@ class Ends(Chunker):
 
     name = "test-ends"
     tokens_only = True
+    words: list[str] = field(default_factory=list)
 
     def cut(self, source):
         found = []
@@ -207,6 +209,11 @@ class Ends(Chunker):
             words = [match.span() for match in re.finditer(r"\S+", source.text[start:end])]
             found.append(Draft(tuple(Span(start + a, start + b) for a, b in (words[0], words[-1]))))
         return found
+
+
+def test_a_strategy_with_a_list_as_an_option_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(chunkers._entries, "test-ends", Ends)
+    assert list(build_chunkers(["test-ends"])) == ["test-ends"]
 
 
 def test_documents_that_are_split_together_have_chunks_in_their_own_places():
@@ -221,9 +228,8 @@ def test_documents_that_are_split_together_have_chunks_in_their_own_places():
 def test_documents_are_chunked_alike_in_threads_where_a_model_is_asked():
     documents = [Document(str(number), f"It is {number}. Or is it? So it is.") for number in range(5)]
     chunker = get_chunker("breakpoint", embedder=FakeEmbedder(), size=20)
-    assert list(chunker.chunks_per_document(documents, workers=3)) == [
-        chunker.chunk(document) for document in documents
-    ]
+    expected = list(map(chunker.chunk, documents))
+    assert list(chunker.chunks_per_document(documents, workers=3)) == expected
 
 
 def test_a_fingerprint_is_of_the_model_and_not_of_its_name():

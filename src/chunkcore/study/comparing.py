@@ -416,7 +416,7 @@ def build_chunkers(
     ['recursive:size=200']
     """
     built: dict[str, Chunker] = {}
-    plain: dict[tuple[Chunker, bool], str] = {}
+    plain: dict[tuple[str, bool], str] = {}
     for spec in map(str.strip, specs):
         chunker: Any = get_chunker(spec)
         _, options = split_spec(spec)
@@ -425,7 +425,7 @@ def build_chunkers(
         if "size" not in options and type(size) is int:
             name += "," if options else ":"
             name += f"size={size}"
-        other = plain.setdefault((chunker, has_model), name)
+        other = plain.setdefault((chunker.spec, has_model), name)
         if other in built:
             raise OptionError(
                 f"the chunkers {echo(other)} and {echo(spec)} are the same: give each once"
