@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -48,6 +48,8 @@ class Axis:
         self.bases = np.cumsum(self.sizes + 1) - self.sizes - 1
         self.size = int((self.sizes + 1).sum())
         self._starts = starts
+        # Each depth asks for the texts again.
+        self._text_size = cache(lambda text: len(starts(text) if starts else text))
         if starts is not None:
             begins = [np.empty(0, np.int64)]
             for base, document in zip(self.bases, documents, strict=True):
@@ -70,9 +72,7 @@ class Axis:
 
     def text_sizes(self, texts: Iterable[str]) -> list[int]:
         """The units of texts that are in no document."""
-        if self._starts is None:
-            return list(map(len, texts))
-        return list(map(len, map(self._starts, texts)))
+        return list(map(self._text_size, texts))
 
     def cut(self, text: str, count: int) -> str:
         """The first units of a text."""
@@ -83,7 +83,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class SpanTable:
-    """SpanTable by query and then by rank, each with any number of spans.
+    """Pieces by query and then by rank, each with any number of spans.
 
     Of each piece: `query`, and `documents`, its document's number; unknown documents are numbered too, equal ids alike.
     Of each span: `owner`, the number of its piece, ascending; `characters`, its range; and `is_copy`: whether it is the
@@ -124,7 +124,7 @@ class SpanTable:
         rows: list[tuple[int, ...]] = []
         for number in np.flatnonzero(documents < 0).tolist():
             piece = pieces[number]
-            # SpanTable that name no document are each of their own.
+            # Pieces that name no document are each of their own.
             name = piece.document_id or number
             documents[number] = numbers.setdefault(name, len(numbers))
             is_placed = bool(piece.spans) and name in axis.numbers
@@ -333,7 +333,7 @@ class Relevance:
 
 
 class Counts:
-    """SpanTable against the evidence, in one unit: the input of measures, float64, shape (queries,).
+    """Pieces against the evidence, in one unit: the input of measures, float64, shape (queries,).
 
     `limit` is each query's depth. With `deduplicate`, a unit that several pieces share counts once; unlocated text
     counts each time.
