@@ -220,14 +220,12 @@ class PlaceKeys:
         document: str = "",
         id: str = "",  # noqa: A002
         searched: bool = False,
-        place: MetadataLike | None = None,
     ) -> Hit:
         """What a framework's retriever returned, as a hit; see there. A score that is no finite number is 0.
 
         Args:
             names: candidates, of which the strings and paths count.
             searched: the splitter searched for its chunk.
-            place: the metadata that state the place, if not `metadata`.
 
         >>> hit = PlaceKeys("start", "end").hit("tea", {"start": "4"}, [None, "a.md"], float("nan"))
         >>> hit.names, hit.score
@@ -247,7 +245,7 @@ class PlaceKeys:
             text=text,
             score=number,
             names=names_of(*names),
-            stated=self.stated(place or metadata, text, searched=searched),
+            stated=self.stated(metadata, text, searched=searched),
             derived=is_derived(metadata),
             document=document,
             metadata=metadata,
