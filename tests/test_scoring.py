@@ -50,7 +50,12 @@ def test_text_that_stands_nowhere_counts_as_retrieved(monkeypatch: pytest.Monkey
     assert (found["Recall@5"], found["Precision@5"]) == (1, 10 / 40)
     pieces = [piece((10, 20)), Retrieved("elsewhere", (Span(0, 2),), 0, "two words")]
     read, cut = list[str](), WordCounter.boundaries
-    monkeypatch.setattr(WordCounter, "boundaries", lambda self, text: read.append(text) or cut(self, text))
+
+    def boundaries(self: WordCounter, text: str) -> np.ndarray:
+        read.append(text)
+        return cut(self, text)
+
+    monkeypatch.setattr(WordCounter, "boundaries", boundaries)
     report = score(Run("r", {"q": pieces}), ONE, ["Recall@5", "Recall@4", "Precision@3"], counter="words")
     assert read.count("two words") == 1, "it is cut once for all depths"
     assert report.located == {"spans": 1, "unlocated": 1}
