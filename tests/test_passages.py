@@ -546,13 +546,14 @@ class Reading(WordCounter):
 
 
 def test_a_question_at_another_budget_counts_and_reads_no_text_again() -> None:
-    rain = [" ".join(f"Rain falls on road {n}-{m} and stays." for m in range(9)) for n in range(30)]
-    pages = [Document(f"{n}", text) for n, text in enumerate(rain)]
+    pages = [Document(f"{n}", " ".join(f"Rain falls on road {n}-{m} and stays." for m in range(9))) for n in range(30)]
     index = get_retriever("passages:lexical").index(chunk_corpus(pages, "sentence:size=10"))
     counter = Reading()
     for budget in (300, 299, 150):
         index.answers(["Where does rain stay?"], None, budget, counter=counter)
     assert len(counter.read) < len(set(counter.read)) + 5  # what is cut at the budget's end is counted anew
+    with pytest.raises(OptionError, match="unknown token counter ''"):
+        index.answers(["Where does rain stay?"], None, 100, counter="")  # type: ignore[arg-type]
     known: dict[str, Any] = {"Tea is hot.": ([], False)}
     Said({"tea": 1.0}, "whole", known).sayer("Tea is hot.", "a", 1)
     assert known == {"Tea is hot.": ([], False)}

@@ -493,8 +493,8 @@ class PassageIndex(Index):
         counter: TokenCounter | None = None,
     ) -> Sequence[Sequence[Retrieved]]:
         check_limits(k, max_tokens)
-        counter = get_counter(counter or self.counter)
-        return self.passages(_listed(queries), k, max_tokens, counter)
+        chosen = self.counter if counter is None else counter
+        return self.passages(_listed(queries), k, max_tokens, get_counter(chosen))
 
     def best_pieces(
         self,
