@@ -223,11 +223,11 @@ def test_parents_and_children_stay_and_children_are_placed_in_their_parents() ->
 
 def test_what_a_parser_writes_into_its_nodes_stays() -> None:
     windows = exact(SentenceWindowNodeParser.from_defaults(window_size=1))
+    assert [chunk.start for chunk in cut(windows.parser, "A \ud800 naps. The fox runs.")] == [0, 10]
     text = "The fox naps. The dog runs. The fox naps. The end."
     nodes = windows.get_nodes_from_documents([LlamaDocument(text=text, id_="d")])
     assert [node.start_char_idx for node in nodes] == [0, 14, 28, 42]
-    locator = Locator({"d": Document("d", text)})
-    assert {locator.locate(hit_of(node)).kind for node in nodes} == {"placed"}
+    assert {Locator({"d": Document("d", text)}).locate(hit_of(node)).kind for node in nodes} == {"placed"}
     assert nodes[0].metadata["window"].split() == ["The", "fox", "naps.", "The", "dog", "runs."]
     assert {"window", "original_text"} <= set(nodes[0].excluded_llm_metadata_keys)
     parser = PlacedNodeParser.from_dict(exact(MarkdownNodeParser()).to_dict())

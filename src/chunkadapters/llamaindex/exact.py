@@ -26,6 +26,7 @@ from chunkcore.chunkers import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError, SizeError
 from chunkcore.options import Bounds
 from chunkcore.packing import pack
+from chunkcore.plain import encodable
 from chunkcore.spans import as_table
 from chunkcore.tokens import TokenizedText
 
@@ -81,7 +82,8 @@ def _equivalent(parser: NodeParser) -> Chunker | None:
 
 def pieces(parser: NodeParser, text: str) -> list[SplitPiece]:
     """What the parser cuts a text into."""
-    nodes = parser.get_nodes_from_documents([LlamaDocument(text=text)])
+    # LlamaIndex cannot hash unpaired surrogates.
+    nodes = parser.get_nodes_from_documents([LlamaDocument(text=encodable(text))])
     return [SplitPiece(text_of(node), node.metadata) for node in nodes]
 
 
