@@ -51,7 +51,7 @@ def test_a_page_s_programs_run(page: str, tmp_path: Path, monkeypatch: pytest.Mo
     if "reports" in RUN[page]:
         cut_by = [get_chunker(f"recursive:size={size}") for size in (50, 200)]
         given = {"benchmark": benchmark, "reports": list(run_experiment(benchmark, cut_by, retrievers=["bm25"]))}
-    with patch.dict(chunkers._entries), patch.dict(loading.embedders._entries, embedders):
+    with patch.dict(chunkers.entries), patch.dict(loading.embedders.entries, embedders):
         _check_page(page, given)
 
 

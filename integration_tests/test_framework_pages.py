@@ -37,7 +37,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
         Path("program.py").write_text(program, encoding="utf-8")
         return runpy.run_path("program.py", run_name="__main__")
 
-    with patch.dict(chunkers._entries):
+    with patch.dict(chunkers.entries):
         yield runs
 
 

@@ -75,7 +75,7 @@ CHUNKERS = [
 
 def registered(*toys: type[Chunker]) -> AbstractContextManager[None]:
     """The toys have names meanwhile, and no other test meets them among the chunkers."""
-    return patch.dict(chunkers._entries, {toy.name: toy for toy in toys})
+    return patch.dict(chunkers.entries, {toy.name: toy for toy in toys})
 
 
 Places = list[tuple[int, int]]

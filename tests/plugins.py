@@ -70,5 +70,5 @@ def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installed
     monkeypatch.syspath_prepend(str(folder))
     for name in ("my_chunkers", "my_chunkers.paragraph"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    with patch.dict(chunkers._entries), patch.dict(retrievers._entries):
+    with patch.dict(chunkers.entries), patch.dict(retrievers.entries):
         yield Installed(folder)

@@ -6,11 +6,13 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field, fields
 
 import pytest
 from chunkcore.chunkers import Chunker, Draft, FixedToken, Recursive, chunkers, get_chunker
 from chunkcore.errors import DataError, OptionError
+from chunkcore.retrieval import chunk_corpus
 from chunkcore.study.comparing import build_chunkers
 from chunkcore.text import Document, Mark, Span
 from hypothesis import given
@@ -212,7 +214,7 @@ class Ends(Chunker):
 
 
 def test_a_strategy_with_a_list_as_an_option_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(chunkers._entries, "test-ends", Ends)
+    monkeypatch.setitem(chunkers.entries, "test-ends", Ends)
     assert list(build_chunkers(["test-ends"])) == ["test-ends"]
 
 
@@ -223,6 +225,22 @@ def test_documents_that_are_split_together_have_chunks_in_their_own_places():
         assert found == [Ends(counter="words").chunk(document) for document in documents]
     (chunk,) = found[3]
     assert (chunk.spans, chunk.text, chunk.token_count) == ((Span(0, 3), Span(10, 15)), "one last3", 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole(Chunker):
+    embedder: FakeEmbedder | None = None
+
+    def cut(self, source):
+        return [] if threading.current_thread() is threading.main_thread() else source.parts
+
+
+def test_a_chunker_cuts_in_threads_by_default_where_it_asks_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    documents = [Document("a", "x"), Document("b", "y")]
+    assert len(chunk_corpus(documents, Whole(embedder=FakeEmbedder()))) == 2
+    monkeypatch.setattr(Whole, "option_names", staticmethod(lambda: ("counter",)))
+    assert len(chunk_corpus(documents, Whole(embedder=FakeEmbedder()))) == 0, "in the thread that asked"
 
 
 def test_documents_are_chunked_alike_in_threads_where_a_model_is_asked():

@@ -187,7 +187,7 @@ def test_a_kept_answer_that_is_no_longer_valid_is_asked_for_again():
     assert ask(CachedLLM(ScriptedLLM(AssertionError()), llm.cache), question()) == 1
 
 
-@patch.dict(llms._entries)
+@patch.dict(llms.entries)
 def test_a_registered_kind_of_language_model_is_built_by_name():
     built = []
 

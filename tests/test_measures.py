@@ -138,7 +138,7 @@ def test_what_is_no_report_is_refused(broken: Any) -> None:
         Report.from_dict(broken)
 
 
-@patch.dict(measures._entries)
+@patch.dict(measures.entries)
 def test_the_measure_of_the_contributors_page_is_found_and_scored(tmp_path, monkeypatch):
     page = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     [program] = re.findall(r"^```python\n([^`]*`Found`.*?)^```", page, flags=re.MULTILINE | re.DOTALL)

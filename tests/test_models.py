@@ -90,7 +90,7 @@ def test_a_string_that_names_no_model_is_told(spec):
 def test_what_can_be_no_name_on_the_hub_is_told_without_asking_it(backend, model):
     asked = Mock(side_effect=AssertionError("the hub was asked"))
     kinds = ("openvino", "openvino-bf16", "torch")
-    fakes = patch.dict(loading.embedders._entries, dict.fromkeys(kinds, asked))
+    fakes = patch.dict(loading.embedders.entries, dict.fromkeys(kinds, asked))
     with fakes, pytest.raises(OptionError, match="there is no such folder, and a name on the hub is one or two parts"):
         get_embedder(backend + model)
 
@@ -148,13 +148,13 @@ def test_the_backend_is_what_is_installed_and_fits(monkeypatch, tmp_path, instal
     model = "some/hub-model"
     if folder is not None:
         model = str(bert_folder(tmp_path, model_type="bert" if folder == "bert" else "roberta"))
-    with patch.dict(loading.embedders._entries, {kind: partial(fake, kind) for kind in ("openvino", "torch")}):
+    with patch.dict(loading.embedders.entries, {kind: partial(fake, kind) for kind in ("openvino", "torch")}):
         assert get_embedder(model).name == f"{backend}:{model}"
         assert get_embedder(f"{backend}:{model}") is get_embedder(model)
     assert len(made) == 1
 
 
-@patch.dict(loading.embedders._entries)
+@patch.dict(loading.embedders.entries)
 def test_a_package_s_kind_of_embedder_is_built_by_name(monkeypatch, tmp_path):
     program = (
         "from chunkcore.models import embedders\nfrom tests.fakes import FakeEmbedder\n"
@@ -308,7 +308,7 @@ def test_nothing_lexical_needs_a_model_and_what_embeds_says_what_to_install(tmp_
     assert 'pip install "chunkadapters[openvino]"' in capsys.readouterr().err
 
 
-@patch.dict(loading.embedders._entries)
+@patch.dict(loading.embedders.entries)
 def test_a_lazy_embedder_is_the_model_of_its_name_once_it_is_used():
     model = FakeEmbedder()
     built: list[str] = []

@@ -46,7 +46,7 @@ def towns() -> Benchmark:
 
 def page_of(towns: Benchmark, **changes: object) -> ReportPage:
     settings = replace(SETTINGS, **changes)  # type: ignore[arg-type]
-    with patch.dict(retrievers._entries, {"last": _Last}):
+    with patch.dict(retrievers.entries, {"last": _Last}):
         return compare_systems(towns, ["fixed_sentences:sentences=1"], ["bm25", "last"], settings=settings)
 
 

@@ -42,6 +42,7 @@ class Registry(Generic[T]):
         note: the end of the list of known names in an error.
         places: of chunkcore's own things, "module:attribute" by name.
         guesses: other libraries' names, and what an error suggests.
+        entries: by name a thing, or the place from which it is imported; tests may change them for a while.
     """
 
     noun: str
@@ -52,34 +53,33 @@ class Registry(Generic[T]):
     note: str = ""
     places: Mapping[str, str] = field(default_factory=dict)
     guesses: Mapping[str, str] = field(default_factory=dict)
-    # By name: a thing, or the place from which it is imported.
-    _entries: dict[str, T | str] = field(default_factory=dict, init=False)
+    entries: dict[str, T | str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._entries.update(self.places)
+        self.entries.update(self.places)
 
     def register(self, name: str) -> Callable[[C], C]:
         """Decorator: register a thing. Raises `OptionError` if another thing has the name."""
 
         def add(thing: C) -> C:
-            entry: Any = self._entries.get(name, thing)
+            entry: Any = self.entries.get(name, thing)
             taken = entry if isinstance(entry, str) else entry.__qualname__
             label = taken.rpartition(":")[2]
             if label != thing.__qualname__:  # type: ignore[attr-defined]
                 raise OptionError(f"the {self.noun} name {echo(name)} is taken by {label}")
             if self.attribute:
                 setattr(thing, self.attribute, name)
-            self._entries[name] = thing  # type: ignore[assignment]
+            self.entries[name] = thing  # type: ignore[assignment]
             return thing
 
         return add
 
     def get(self, name: str) -> T:
         """The thing of this name. Raises `OptionError` if the name is unknown or its package cannot be loaded."""
-        entry = self._entries.get(str(name))
+        entry = self.entries.get(str(name))
         if isinstance(entry, str):
             module, _, attribute = entry.partition(":")
-            entry = self._entries[name] = getattr(import_module(module), attribute)
+            entry = self.entries[name] = getattr(import_module(module), attribute)
         return self._of_a_package(name) if entry is None else entry
 
     __getitem__ = get
@@ -121,7 +121,7 @@ class Registry(Generic[T]):
                 f"the {self.noun} {echo(name)} of the package {packages[0]} cannot be loaded from {offers[0].value} "
                 f"({reason}): update {packages[0]} or uninstall it"
             ) from error
-        if thing is not self._entries.get(name):
+        if thing is not self.entries.get(name):
             what = f"a subclass of {self.base.__name__}" if self.base else f"the {self.noun}"
             raise OptionError(
                 f"the entry point {name!r} of the group {self.group} leads to {thing!r}, which is no {self.noun} of "
@@ -140,10 +140,10 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[str]:
         """All names, sorted; nothing is imported."""
-        return iter(sorted({*self._entries, *self._offers.names}))
+        return iter(sorted({*self.entries, *self._offers.names}))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries or name in self._offers.names
+        return name in self.entries or name in self._offers.names
 
     def items(self) -> Iterator[tuple[str, T]]:
         """All names with their things. A package's thing that fails to load is skipped with a warning."""

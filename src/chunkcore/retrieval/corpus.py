@@ -336,6 +336,13 @@ def check_documents(documents: Sequence[Document]) -> dict[str, int]:
     return numbers
 
 
+def _threads_of(chunker: Chunker) -> int:
+    asks_models = not {"embedder", "llm"}.isdisjoint(chunker.option_names())
+    if asks_models or chunker.tokens_only:
+        return os.cpu_count() or 1
+    return 1
+
+
 @suggesting
 def chunk_corpus(
     documents: Iterable[Document],
@@ -344,7 +351,10 @@ def chunk_corpus(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ChunkedCorpus:
-    """The chunks of all documents, by a chunker or a spec of one, in `workers` threads (default: one per core).
+    """The chunks of all documents, by a chunker or a spec of one, in `workers` threads.
+
+    By default there is one per core for chunkers that ask models, or whose tokens are counted ahead, and else one: of
+    other chunkers Python runs one at a time.
 
     `progress` is called with the number of documents that are done.
 
@@ -357,7 +367,7 @@ def chunk_corpus(
     chunker = get_chunker(chunker)
     if not isinstance(documents, Sequence):
         documents = list(documents)
-    threads = (os.cpu_count() or 1) if workers is None else workers
+    threads = _threads_of(chunker) if workers is None else workers
     corpus = ChunkedCorpus((), documents, chunker=chunker)
     first = 0
     columns = [corpus.columns]
