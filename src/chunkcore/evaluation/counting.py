@@ -8,7 +8,7 @@ a few array operations count all queries at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TypeVar
@@ -49,7 +49,8 @@ class Axis:
         self.size = int((self.sizes + 1).sum())
         self._starts = starts
         # Each depth asks for the texts again.
-        self._text_size = cache(lambda text: len(starts(text) if starts else text))
+        units_of: Callable[[str], Sized] = starts or str
+        self._text_size = cache(lambda text: len(units_of(text)))
         if starts is not None:
             begins = [np.empty(0, np.int64)]
             for base, document in zip(self.bases, documents, strict=True):
