@@ -336,13 +336,6 @@ def check_documents(documents: Sequence[Document]) -> dict[str, int]:
     return numbers
 
 
-def _threads_of(chunker: Chunker) -> int:
-    asks_models = not {"embedder", "llm"}.isdisjoint(chunker.option_names())
-    if asks_models or chunker.tokens_only:
-        return os.cpu_count() or 1
-    return 1
-
-
 @suggesting
 def chunk_corpus(
     documents: Iterable[Document],
@@ -367,11 +360,14 @@ def chunk_corpus(
     chunker = get_chunker(chunker)
     if not isinstance(documents, Sequence):
         documents = list(documents)
-    threads = _threads_of(chunker) if workers is None else workers
+    if workers is None:
+        workers = 1
+        if chunker.tokens_only or not {"embedder", "llm"}.isdisjoint(chunker.option_names()):
+            workers = os.cpu_count() or 1
     corpus = ChunkedCorpus((), documents, chunker=chunker)
     first = 0
     columns = [corpus.columns]
-    for number, chunks in enumerate(chunker.chunks_per_document(documents, workers=threads)):
+    for number, chunks in enumerate(chunker.chunks_per_document(documents, workers=workers)):
         if number and progress is not None:
             progress(number)
         for place, chunk in chunks.special.items():
