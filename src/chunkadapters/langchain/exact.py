@@ -150,7 +150,7 @@ class LangChainCharacter(Chunker):
         return Recursive(separators=(self.separator_text,), keep=self.keep, regex=self.regex)
 
     def cut(self, source: TokenizedText) -> list[Draft]:
-        places, _ = self._splitter()._pieces(
+        places, _ = self._splitter().pieces(
             source, self.separator_text, source.parts, self.keep, is_last=True
         )
         sizes = source.counts(places.starts, places.ends)

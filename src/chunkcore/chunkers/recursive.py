@@ -121,7 +121,7 @@ class Recursive(Chunker):
                 merged.append(rows)
             if len(texts):
                 keep: Keep = "end" if separator in marks else self.keep
-                pieces, left = self._pieces(source, separator, texts, keep, is_last=is_last)
+                pieces, left = self.pieces(source, separator, texts, keep, is_last=is_last)
                 rows, large = self._merge(source, separator, pieces)
                 merged.append(rows)
             if is_last or not len(left) + len(large) + len(words):
@@ -140,7 +140,7 @@ class Recursive(Chunker):
             rows, maximum = parts[parts[:, 1] > reached], self.size
         return join_ranges(source, rows, self.minimum, maximum)
 
-    def _pieces(
+    def pieces(
         self, source: TokenizedText, separator: str, texts: Ranges, keep: Keep, *, is_last: bool
     ) -> tuple[Places, Ranges]:
         """The pieces of the texts that hold the separator, and the other texts (none after the last separator)."""

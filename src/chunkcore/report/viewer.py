@@ -125,8 +125,9 @@ def _places(benchmark: Benchmark, runs: Sequence[Run | None]) -> set[Place]:
         for run in filter(None, runs):
             hits = run.results.get(query.id, ())
             for rank, hit in enumerate(hits[:_DEEPEST], 1):
-                for span in hit.spans if hit.document_id in numbers else ():
-                    places.add(Place(numbers[hit.document_id], span.start, span.end, rank))
+                if hit.document_id in numbers:
+                    at = numbers[hit.document_id]
+                    places |= {Place(at, span.start, span.end, rank) for span in hit.spans}
     return places
 
 
@@ -227,8 +228,9 @@ def _answered(
 def _row(piece: Retrieved, documents: Mapping[str, int], count: int) -> list[Any]:
     document = documents.get(piece.document_id, -1)
     places = []
-    for span in piece.spans if document >= 0 else ():
-        places += [span.start, len(span)]
+    if document >= 0:
+        for span in piece.spans:
+            places += [span.start, len(span)]
     return [document, count, places, ""]
 
 

@@ -155,7 +155,7 @@ class Passages(RetrievalMethod):
     def build(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None = None,
+        vectors: TextVectors,
     ) -> WindowIndex:
         return WindowIndex(corpus, vectors, self)
 
@@ -166,7 +166,7 @@ class WindowIndex(PassageIndex):
     def __init__(
         self,
         corpus: ChunkedCorpus,
-        vectors: TextVectors | None,
+        vectors: TextVectors,
         options: Passages,
     ) -> None:
         super().__init__(corpus)
@@ -174,7 +174,7 @@ class WindowIndex(PassageIndex):
         self.units = Units(corpus)
         self.sources = corpus.sources
         self._options = options
-        self._vectors = vectors or TextVectors()
+        self._vectors = vectors
         self._shares = options.shares()
         self._dense: DenseWindows | None = None
         # Questions, the last ones last, by their texts and whether they were asked with hits.
@@ -187,9 +187,8 @@ class WindowIndex(PassageIndex):
             if norms is None:
                 self._vectors.hold(corpus, self._dense.norms, "norms")
         if "lexical" in self._shares:
-            corpus.postings(
-                options.words
-            )  # which are saved; windows are made for the first question
+            # Postings are saved; windows are made for the first question.
+            corpus.postings(options.words)
 
     @cached_property
     def _lexical(self) -> LexicalWindows:
