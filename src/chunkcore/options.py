@@ -334,14 +334,15 @@ def plain_option(option: str, value: Any) -> Any:
     )
 
 
-def format_spec(name: str, options: Mapping[str, Any]) -> str:
+def format_spec(name: str, options: Mapping[str, Any], unnamed: Iterable[Any] = ()) -> str:
     r"""The inverse of `split_spec`, for JSON values.
 
     >>> format_spec("recursive", {"size": 200, "separators": ["\n", " "], "counter": "words"})
     'recursive:size=200,separators=["\\n", " "],counter=words'
     """
-    settings = ",".join(f"{option}={_write(value)}" for option, value in options.items())
-    return f"{name}:{settings}" if settings else name
+    parts = [json.dumps(value) if "=" in str(value) else _write(value) for value in unnamed]
+    parts += [f"{option}={_write(value)}" for option, value in options.items()]
+    return f"{name}:{','.join(parts)}" if parts else name
 
 
 def split_parts(text: str, spec: str, kind: str) -> list[str]:

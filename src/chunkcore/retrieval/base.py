@@ -26,6 +26,7 @@ from chunkcore.options import (
     check_options,
     format_spec,
     plain_options,
+    read_value,
     suggesting,
 )
 from chunkcore.registry import Registry
@@ -514,6 +515,7 @@ class RetrievalMethod(ABC):
     """
 
     kind: ClassVar[str] = ""  # the registered name
+    leading: ClassVar[str] = ""  # the option that may be given without its name
     makes_passages: ClassVar[bool] = False  # whether its index is a `PassageIndex`
 
     def __post_init__(self) -> None:
@@ -575,10 +577,15 @@ class RetrievalMethod(ABC):
     @classmethod
     def read(
         cls,
-        parts: Sequence[str],
+        parts: Sequence[Any],
         options: Mapping[str, Any],
     ) -> RetrievalMethod:
         """The method from a string's unnamed parts and its options. Raises `OptionError`: a wrong option or value."""
+        if parts and cls.leading and cls.leading not in options:
+            value: Any = parts
+            if not isinstance(getattr(cls, cls.leading), tuple):
+                value = read_value(",".join(parts), cls.leading)
+            options, parts = {**options, cls.leading: value}, ()
         if parts:
             raise OptionError(f"{cls.kind} takes options as option=value, got {parts[0]!r}")
         check_option_names(
@@ -599,7 +606,11 @@ class RetrievalMethod(ABC):
     @property
     def name(self) -> str:
         """The shortest string that describes the method: only options that differ from their defaults."""
-        return format_spec(self.kind, self.changed_options())
+        changed = self.changed_options()
+        values = changed.pop(self.leading, [])
+        if not isinstance(values, list):
+            values = [values]
+        return format_spec(self.kind, changed, values)
 
     def changed_options(self) -> dict[str, Any]:
         """The options that differ from their defaults, as plain values."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,8 +25,6 @@ from chunkcore.retrieval.lexicon import (
 from chunkcore.retrieval.stage import get_retriever
 from chunkcore.retrieval.vectors import Rows, TextVectors, search_lengths, top_k
 from chunkcore.spans import Numbers, Scores
-
-_SEPARATES = re.compile(r'[=,"\[\]{}+]')
 
 
 @retrievers.register("dense")
@@ -193,6 +189,7 @@ class Hybrid(RetrievalMethod):
     k: int = 60
     depth: int = 100
     fusion: Literal["scores", "ranks"] = "scores"
+    leading = "methods"
     bounds = Bounds(k=0, depth=1)
 
     def validate(self) -> None:
@@ -211,20 +208,10 @@ class Hybrid(RetrievalMethod):
     @classmethod
     def read(
         cls,
-        parts: Sequence[str],
+        parts: Sequence[Any],
         options: Mapping[str, Any],
     ) -> RetrievalMethod:
-        if parts:
-            options = {**options, "methods": tuple(map(get_retriever, parts))}
-        return super().read((), options)
-
-    @property
-    def name(self) -> str:
-        changed = self.changed_options()
-        names = changed.pop("methods", [])
-        parts = [json.dumps(name) if _SEPARATES.search(name) else name for name in names]
-        parts += [f"{option}={value}" for option, value in changed.items()]
-        return f"hybrid:{','.join(parts)}" if parts else "hybrid"
+        return super().read(list(map(get_retriever, parts)), options)
 
     @property
     def inner(self) -> tuple[RetrievalMethod, ...]:

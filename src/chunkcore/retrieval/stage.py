@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from chunkcore.errors import ModelError, OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, ask_twice, fetch
-from chunkcore.options import Bounds, format_spec, read_value, split_spec, suggesting
+from chunkcore.options import Bounds, split_spec, suggesting
 from chunkcore.plain import encodable
 from chunkcore.registry import Registry
 from chunkcore.retrieval.base import (
@@ -65,8 +65,6 @@ class Stage(RetrievalMethod):
         method: the method before the stage.
     """
 
-    leading: ClassVar[str] = ""  # the option that may be given without its name
-
     method: RetrievalMethod
 
     def validate(self) -> None:
@@ -76,22 +74,14 @@ class Stage(RetrievalMethod):
                 "last stage, or leave it out"
             )
 
-    @classmethod
-    def read(
-        cls,
-        parts: Sequence[str],
-        options: Mapping[str, Any],
-    ) -> RetrievalMethod:
-        if parts and cls.leading and cls.leading not in options:
-            options, parts = {**options, cls.leading: read_value(parts[0], cls.leading)}, parts[1:]
-        return super().read(parts, options)
-
     @property
     def name(self) -> str:
-        changed = self.changed_options()
-        changed.pop("method")
-        name = format_spec(f"{self.method.name}+{self.kind}", changed)
-        return name.replace(f"+{self.kind}:{self.leading}=", f"+{self.kind}:", 1)
+        return f"{self.method.name}+{super().name}"
+
+    def changed_options(self) -> dict[str, Any]:
+        changed = super().changed_options()
+        del changed["method"]
+        return changed
 
     @property
     def inner(self) -> tuple[RetrievalMethod, ...]:

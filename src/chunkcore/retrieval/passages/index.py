@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from chunkcore.errors import OptionError, echo
-from chunkcore.options import Bounds, check_number, format_spec
+from chunkcore.options import Bounds, check_number
 from chunkcore.retrieval.base import (
     MAX_TOKENS,
     Hits,
@@ -111,6 +110,7 @@ class Passages(RetrievalMethod):
     counter: str = "cl100k_base"
     order: Order = "score"
     bounds = Bounds(balance=(0, 1), k1=0, b=(0, 1))
+    leading = "kinds"
     makes_passages = True
 
     def validate(self) -> None:
@@ -120,23 +120,6 @@ class Passages(RetrievalMethod):
             )
         check_words(self.words)
         get_counter(self.counter)
-
-    @classmethod
-    def read(
-        cls,
-        parts: Sequence[str],
-        options: Mapping[str, Any],
-    ) -> RetrievalMethod:
-        if parts:
-            options = {**options, "kinds": tuple(parts)}
-        return super().read((), options)
-
-    @property
-    def name(self) -> str:
-        changed = self.changed_options()
-        parts = changed.pop("kinds", [])
-        parts += [format_spec("", {option: value})[1:] for option, value in changed.items()]
-        return f"passages:{','.join(parts)}" if parts else "passages"
 
     def shares(self) -> dict[str, float]:
         """Each kind's share of the score; a kind without a share is not scored."""
