@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -66,7 +66,9 @@ FETCH_K = 100
 _NAMES = (*NAMING_KEYS, PAGES, "page", "page_label")  # which a copy's place has, too
 _OF_A_SECTION = ("headings", CONTEXT, PAGES, *PAGE_KEYS)
 
+A = TypeVar("A")
 D = TypeVar("D")
+R = TypeVar("R")
 TokenCounterLike: TypeAlias = str | TokenCounter | Callable[[str], int]
 Show: TypeAlias = Literal["hits", "whole", "all"] | Callable[[Mapping[str, Any]], bool]
 
@@ -75,7 +77,9 @@ class PassageWarning(UserWarning):
     """Some hits have no place in the index, a document has changed, or a retriever gave fewer hits than asked for."""
 
 
-_named_counter = lru_cache(maxsize=16)(get_counter)
+@lru_cache(maxsize=16)
+def _token_counter(counter: TokenCounterLike) -> TokenCounter:
+    return counter_of(counter) if callable(counter) else get_counter(counter)
 
 
 @dataclass
@@ -97,27 +101,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_limits(self.k, self.max_tokens)
-        if isinstance(self.counter, str):
-            self.token_counter = _named_counter(self.counter)
-        elif callable(self.counter):
-            self.token_counter = counter_of(self.counter)
-        else:
-            self.token_counter = get_counter(self.counter)
-
-    @property
-    def counter_name(self) -> str:
-        """The counter as a configuration holds it. Raises `OptionError`: it is a function."""
-        name = self.token_counter.name
-        if name.startswith("function:"):
-            raise OptionError("counter is a function, which cannot be written down: name a counter")
-        return name
-
-
-def written_show(show: Show) -> str:
-    """What is shown, as a configuration holds it. Raises `OptionError`: it is a function."""
-    if callable(show):
-        raise OptionError("show is a function, which cannot be written down")
-    return show
+        self.token_counter = _token_counter(self.counter)
 
 
 @dataclass(frozen=True)
@@ -240,17 +224,14 @@ class Behind:
         k: int | None = None,
         max_tokens: MaxTokens | None = None,
     ) -> Behind:
-        """With the options of a framework's object; `k` and `max_tokens` are those of a call. The last one is kept."""
+        """With the options that a framework's object has; `k` and `max_tokens` are those of a call."""
         names = ("show", "max_tokens", "k", "balance", "counter", "order")
-        values = {name: getattr(options, name) for name in names}
+        values = {name: getattr(options, name) for name in names if hasattr(options, name)}
         if k is not None:
             values["k"] = k
         if max_tokens is not None:
             values["max_tokens"] = max_tokens
-        last = index.last  # another thread may ask meanwhile
-        if last is None or last[0] != values:
-            last = index.last = values, cls(index, **values)
-        return last[1]
+        return cls(index, **values)
 
     def check_call(self, arguments: Collection[str]) -> None:
         """Raise `OptionError`: arguments for the retriever, while text is shown that they may hide."""
@@ -262,6 +243,10 @@ class Behind:
     def passages(self, question: str, hits: Sequence[Hit]) -> list[Passage]:
         """The passages, best first. Raises `OptionError`: the question is no string."""
         return self.index.opened.behind(question, hits, self)
+
+    def alone(self, question: str, where: Where | None) -> list[Passage]:
+        """The index's own answer, best first, of the documents whose metadata `where` allows."""
+        return self.index.opened.passages(question, self.limits, where)
 
 
 class HitIndex(ABC):
@@ -290,7 +275,6 @@ class LocalIndex:
     Args:
         index: the folder of a saved index, or an index.
         documents: instead of an index: indexed in memory, by words.
-        source: what the documents were made of; by default `index`.
 
     Raises:
         OptionError: not exactly one of both is given.
@@ -301,7 +285,6 @@ class LocalIndex:
         self,
         index: IndexLike | None = None,
         documents: Iterable[Document] | None = None,
-        source: object = None,
     ) -> None:
         if (index is None) == (documents is None):
             raise OptionError("give either an index (its folder, or an index) or documents")
@@ -309,7 +292,6 @@ class LocalIndex:
             raise OptionError(
                 "documents is empty: passages are made of the texts of your documents"
             )
-        self.source = index if source is None else source
         if isinstance(index, str | Path):
             index = Path(index).absolute()  # the working folder may change
             read_manifest(index)
@@ -323,22 +305,19 @@ class LocalIndex:
         self._saved: FolderIndex | None = None
         self._opened = index if isinstance(index, HitIndex) else None
         self._warned: set[str] = set()
-        self.last: tuple[Mapping[str, object], Behind] | None = None  # options, and what they made
 
     @property
     def opened(self) -> HitIndex:
         """The index as it was last saved. Raises `DataError`: the folder has none any more, or it is damaged."""
         with self._lock:
-            if self._saved is not None:
-                latest = self._saved.latest()
-                if latest is not self._saved:
-                    self._saved, self._opened = latest, OpenedIndex(latest.index, latest)
-            elif isinstance(self.given, Path):
+            if isinstance(self.given, Path):
                 # With scores and benchmarks, only for a folder.
                 from chunkcore.scale.folder_index import open_index
 
-                self._saved = open_index(self.given)
-                self._opened = OpenedIndex(self._saved.index, self._saved)
+                saved = self._saved
+                latest = saved.latest() if saved else open_index(self.given)
+                if latest is not saved:
+                    self._saved, self._opened = latest, OpenedIndex(latest.index, latest)
             elif self._opened is None:
                 if self._documents is not None:
                     corpus = chunk_corpus(list(self._documents), UNITS)
@@ -357,15 +336,24 @@ class LocalIndex:
                 f"{fetch_k} by its own options, or give fetch_k=None",
             )
 
-    def warn_of_refusal(self, retriever: object, fetch_k: int | None, error: Exception) -> None:
-        """Warn once of a retriever that answered only as it is, with its own number of hits."""
-        reason = shortened(str(error), 200)
+    async def ask(
+        self, retriever: R, deep: R, fetch_k: int | None, ask: Callable[[R], Awaitable[A]]
+    ) -> A:
+        """The answer of `deep`, which gives `fetch_k` hits; of `retriever`, with a warning, if `deep` refuses."""
+        try:
+            return await ask(deep)
+        except ValueError as error:  # of some that have fewer
+            if deep is retriever:
+                raise
+            answer = await ask(retriever)
+            reason = shortened(str(error), 200)
         _warn_once(
             self._warned,
             "few",
             f"{type(retriever).__name__} gives no {fetch_k} hits ({reason}), and gave as many as it gives by itself: "
             "give the fetch_k that it can give, or fetch_k=None",
         )
+        return answer
 
     def __deepcopy__(self, memo: object) -> LocalIndex:
         return self  # nothing in it changes but what was warned of
@@ -596,17 +584,19 @@ def _pieces(index: Index, question: str, limits: Limits, max_tokens: int) -> Seq
 
 
 def core_documents(
-    documents: Iterable[D | Document],
+    documents: Iterable[D | Document] | None,
     kind: type[D],
     framework: str,
     to_core: Callable[[D], Document],
-) -> list[Document]:
-    """A framework's documents, or chunkcore's, as chunkcore's, in their order.
+) -> list[Document] | None:
+    """A framework's documents, or chunkcore's, as chunkcore's, in their order; None for None.
 
     Those that share an id get a number, as in ``tea.md#2``.
 
     Raises `DataError` for anything else.
     """
+    if documents is None:
+        return None
     rows = []
     for document in documents:
         if isinstance(document, Document):

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeAlias, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
+from typing_extensions import ParamSpec
 
 from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError, kind_of
 from chunkcore.models.base import NO_VECTORS, Embedder, Fingerprinted, Vectors, check_vectors, embed
@@ -25,14 +26,15 @@ from chunkcore.plain import digest, encodable, plain
 
 # ---- One implementation for synchronous and asynchronous calls
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def at_once(function: Callable[..., T]) -> Callable[..., Awaitable[T]]:
+def at_once(function: Callable[P, T]) -> Callable[P, Awaitable[T]]:
     """A function as an asynchronous one, which never waits."""
 
-    async def call(*arguments: Any) -> T:
-        return function(*arguments)
+    async def call(*arguments: P.args, **options: P.kwargs) -> T:
+        return function(*arguments, **options)
 
     return call
 

@@ -11,7 +11,6 @@ from haystack import Document, Pipeline
 from haystack.core.component import Component
 from typing_extensions import Unpack
 
-from chunkadapters.behind import Behind
 from chunkadapters.haystack.documents import (
     Socket,
     Sockets,
@@ -171,8 +170,7 @@ class _Asked:
             _, outputs = sockets_of(part)
             gives = any(socket.holds(list[Document]) for socket in outputs)
             if hasattr(part, "show") and hasattr(part, "local_index"):  # a ranker of passages
-                behind = Behind.of(part, part.local_index)
-                behind.check_call(["the filter of a question (where)"])
+                part.behind().check_call(["the filter of a question (where)"])
             if gives and (name not in fed or hasattr(part, "document_store")):
                 names.append(name)
         return names

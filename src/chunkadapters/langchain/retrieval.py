@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, cast
@@ -29,7 +29,6 @@ from chunkadapters.behind import (
     FETCH_K,
     Behind,
     IndexLike,
-    Limits,
     LocalIndex,
     MaxTokens,
     OneSentence,
@@ -46,6 +45,7 @@ from chunkadapters.langchain.models import (
     with_filter,
 )
 from chunkadapters.langchain.splitter import KEYS, source_of
+from chunkadapters.models import at_once, finished
 from chunkadapters.places import Metadata, part_of
 from chunkadapters.scores import (
     DeployedRetriever,
@@ -241,28 +241,20 @@ class _Indexed(OneSentence, BaseModel):
     k: int | None = None
     counter: SkipValidation[TokenCounterLike] = "cl100k_base"
     _local: LocalIndex | None = PrivateAttr(default=None)
+    _source: object = PrivateAttr(default=None)  # what the local index is of
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        self._limits()
-        self._local_index()
+        self._behind()
         return self
 
-    def _limits(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Limits:
-        """The limits of an answer; `k` and `max_tokens` are those of a call."""
-        most_tokens = self.max_tokens if max_tokens is None else max_tokens
-        most = self.k if k is None else k
-        return Limits(most_tokens, most, self.counter)
-
-    def _local_index(self) -> LocalIndex:
-        """The opened index of the fields."""
+    def _behind(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Behind:
+        """What answers with the options; `k` and `max_tokens` are those of a call."""
         source = self.index if self.documents is None else self.documents
-        if self._local is None or self._local.source is not source:
-            rows = self.documents
-            if rows is not None:
-                rows = core_documents(rows, Document, "LangChain", _core_document)
-            self._local = LocalIndex(self.index, rows, source)
-        return self._local
+        if self._local is None or self._source is not source:
+            rows = core_documents(self.documents, Document, "LangChain", _core_document)
+            self._local, self._source = LocalIndex(self.index, rows), source
+        return Behind.of(self, self._local, k, max_tokens)
 
 
 class _Shown(_Indexed):
@@ -271,11 +263,6 @@ class _Shown(_Indexed):
     show: SkipValidation[Show] = "hits"
     balance: float = BALANCE
     order: Order = "score"
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        Behind.of(self, self._local_index())
-        return self
 
 
 class PassageCompressor(BaseDocumentCompressor, _Shown):
@@ -315,8 +302,7 @@ class PassageCompressor(BaseDocumentCompressor, _Shown):
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """The passages, best first. Raises `DataError` for anything but documents."""
-        behind = Behind.of(self, self._local_index())
-        passages = behind.passages(query, _hooks.hits(documents))
+        passages = self._behind().passages(query, _hooks.hits(documents))
         return [_document(passage, documents) for passage in passages]
 
 
@@ -405,39 +391,22 @@ class PassageRetriever(BaseRetriever, _Shown):
             return await super().ainvoke(input, whole, **kwargs)
 
     def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        max_tokens: MaxTokens | None = None,
-        **arguments: Any,
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
-        call = _Call(self, Behind.of(self, self._local_index(), k, max_tokens), arguments)
+        call = _Call(self, **arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
-        try:
-            hits = call.retriever.invoke(query, config, **call.values)
-        except ValueError as error:  # of some that have fewer
-            call.warn_of_refusal(error)
-            hits = self.retriever.invoke(query, config, **arguments)
-        return call.passages(query, hits)
+
+        def ask(retriever: AnyRetriever) -> Awaitable[list[Document]]:
+            return at_once(retriever.invoke)(query, config, **call.arguments)
+
+        return call.passages(query, finished(call.hits(ask)))
 
     async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        max_tokens: MaxTokens | None = None,
-        **arguments: Any,
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any
     ) -> list[Document]:
-        call = _Call(self, Behind.of(self, self._local_index(), k, max_tokens), arguments)
+        call = _Call(self, **arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
-        try:
-            hits = await call.retriever.ainvoke(query, config, **call.values)
-        except ValueError as error:
-            call.warn_of_refusal(error)
-            hits = await self.retriever.ainvoke(query, config, **arguments)
+        hits = await call.hits(lambda retriever: retriever.ainvoke(query, config, **call.arguments))
         return await asyncio.to_thread(call.passages, query, hits)
 
 
@@ -447,43 +416,51 @@ class _Call:
     Raises `OptionError`: arguments of the call that something would drop, or that the index does not obey.
     """
 
-    def __init__(self, asked: PassageRetriever, behind: Behind, arguments: Values) -> None:
-        retriever, fetch_k = asked.retriever, asked.fetch_k
+    def __init__(
+        self,
+        asked: PassageRetriever,
+        k: int | None = None,
+        max_tokens: MaxTokens | None = None,
+        **arguments: Any,
+    ) -> None:
+        self.behind, self.arguments = asked._behind(k, max_tokens), arguments
+        self.retriever, self.fetch_k = asked.retriever, asked.fetch_k
+        self.deep = _deep(self.retriever, self.fetch_k)
         if arguments:
-            behind.check_call(arguments)
-            dropped_by = dropping(retriever, arguments)
+            self.behind.check_call(arguments)
+            dropped_by = dropping(self.retriever, arguments)
             if dropped_by is not None:
                 raise OptionError(
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
-        self.usual, self.fetch_k, self.behind = retriever, fetch_k, behind
-        self.retriever, self.values = retriever, arguments.copy()
-        self.is_deep = True
-        if fetch_k is None or isinstance(retriever, _Indexed):
-            return  # the k of ours is a limit
-        stated, field = stated_k(retriever), getattr(retriever, "k", None)
-        if stated is not None:
-            self.values["k"] = max(stated, fetch_k)
-        elif isinstance(retriever, BaseRetriever) and type(field) is int:
-            self.retriever = retriever.model_copy(update={"k": max(field, fetch_k)})
-        else:
-            self.is_deep = False
 
-    def warn_of_refusal(self, error: ValueError) -> None:
-        """Warn of the error, or raise it if the retriever was asked as it is."""
-        if self.retriever is self.usual and "k" not in self.values:
-            raise error
-        self.behind.index.warn_of_refusal(self.usual, self.fetch_k, error)
+    async def hits(
+        self, ask: Callable[[AnyRetriever], Awaitable[list[Document]]]
+    ) -> list[Document]:
+        deep = self.deep or self.retriever
+        return await self.behind.index.ask(self.retriever, deep, self.fetch_k, ask)
 
     def passages(self, query: str, documents: list[Document]) -> list[Document]:
         hits = _hooks.hits(documents)
-        if not self.is_deep:
-            self.behind.index.warn_of_few(self.usual, len(hits), self.fetch_k)
-        chosen = self.values.get("filter")
+        if self.deep is None:
+            self.behind.index.warn_of_few(self.retriever, len(hits), self.fetch_k)
+        chosen = self.arguments.get("filter")
         if isinstance(chosen, Mapping):
             for hit in hits:
                 check_obeyed(chosen, hit.metadata)
         return [_document(passage, documents) for passage in self.behind.passages(query, hits)]
+
+
+def _deep(retriever: AnyRetriever, fetch_k: int | None) -> AnyRetriever | None:
+    """The retriever, made to give at least so many hits; None if it takes no number. The k of ours is a limit."""
+    if fetch_k is None or isinstance(retriever, _Indexed):
+        return retriever
+    stated, field = stated_k(retriever), getattr(retriever, "k", None)
+    if stated is not None:
+        return retriever.bind(k=max(stated, fetch_k))
+    if isinstance(retriever, BaseRetriever) and type(field) is int:
+        return retriever.model_copy(update={"k": max(field, fetch_k)})
+    return None
 
 
 Filter = Mapping[str, Any] | Callable[[Document], bool]
@@ -532,8 +509,7 @@ class IndexRetriever(BaseRetriever, _Indexed):
         max_tokens: MaxTokens | None = None,
         filter: Filter | None = None,  # noqa: A002
     ) -> list[Document]:
-        index, limits = self._local_index().opened, self._limits(k, max_tokens)
-        passages = index.passages(query, limits, _where(filter))
+        passages = self._behind(k, max_tokens).alone(query, _where(filter))
         return [_document(passage, []) for passage in passages]
 
     async def _aget_relevant_documents(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +38,7 @@ from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from pydantic import (
     ConfigDict,
     Field,
+    FieldSerializationInfo,
     PrivateAttr,
     SkipValidation,
     field_serializer,
@@ -59,7 +60,6 @@ from chunkadapters.behind import (
     Show,
     TokenCounterLike,
     core_documents,
-    written_show,
 )
 from chunkadapters.llamaindex.node_parser import (
     KEYS,
@@ -69,6 +69,7 @@ from chunkadapters.llamaindex.node_parser import (
     stated_place,
     text_of,
 )
+from chunkadapters.models import at_once, finished
 from chunkadapters.places import ALSO_IN, LOCATED, Metadata, MetadataLike
 from chunkadapters.scores import (
     DeployedRetriever,
@@ -77,7 +78,7 @@ from chunkadapters.scores import (
 )
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of
-from chunkcore.options import check_number, suggesting
+from chunkcore.options import check_number, plain_option, suggesting
 from chunkcore.retrieval.where import Where, check_values
 from chunkcore.text import Document as CoreDocument
 
@@ -211,14 +212,11 @@ class _Sources:
     """An index, and the nodes that it was made of: they say what models read of their metadata, and how."""
 
     def __init__(self, index: IndexLike | None, documents: Documents | None) -> None:
-        self.nodes: dict[str, BaseNode] = {}
-        rows = None
-        if documents is not None:
-            listed = list(documents)
-            kind: Any = BaseNode
-            rows = core_documents(listed, kind, "LlamaIndex", core_document)
-            named = zip(rows, listed, strict=True)
-            self.nodes = {row.id: node for row, node in named if isinstance(node, BaseNode)}
+        listed = None if documents is None else list(documents)
+        kind: Any = BaseNode
+        rows = core_documents(listed, kind, "LlamaIndex", core_document)
+        named = zip(rows or (), listed or (), strict=True)
+        self.nodes = {row.id: node for row, node in named if isinstance(node, BaseNode)}
         self.index = LocalIndex(index, rows)
 
     def node(self, passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
@@ -324,13 +322,9 @@ class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
         self._behind()
         return self
 
-    @field_serializer("counter")
-    def _written_counter(self, counter: TokenCounterLike) -> str:
-        return Limits(counter=counter).counter_name
-
-    @field_serializer("show")
-    def _written_show(self, show: Show) -> str:
-        return written_show(show)
+    @field_serializer("counter", "show")
+    def _written(self, value: TokenCounterLike | Show, info: FieldSerializationInfo) -> object:
+        return plain_option(info.field_name, value)
 
     @classmethod
     def class_name(cls) -> str:
@@ -416,26 +410,18 @@ class PassageRetriever(BaseRetriever):
         super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        retriever = _deep(self.retriever, self.fetch_k)
-        try:
-            nodes = retriever.retrieve(query_bundle)
-        except ValueError as error:  # of some that have fewer
-            if retriever is self.retriever:
-                raise
-            nodes = self.retriever.retrieve(query_bundle)
-            self._index.warn_of_refusal(self.retriever, self.fetch_k, error)
+        nodes = finished(self._nodes(lambda retriever: at_once(retriever.retrieve)(query_bundle)))
         return self._passages(query_bundle, nodes)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        retriever = _deep(self.retriever, self.fetch_k)
-        try:
-            nodes = await retriever.aretrieve(query_bundle)
-        except ValueError as error:
-            if retriever is self.retriever:
-                raise
-            nodes = await self.retriever.aretrieve(query_bundle)
-            self._index.warn_of_refusal(self.retriever, self.fetch_k, error)
+        nodes = await self._nodes(lambda retriever: retriever.aretrieve(query_bundle))
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
+
+    async def _nodes(
+        self, ask: Callable[[BaseRetriever], Awaitable[list[NodeWithScore]]]
+    ) -> list[NodeWithScore]:
+        deep = _deep(self.retriever, self.fetch_k)
+        return await self._index.ask(self.retriever, deep, self.fetch_k, ask)
 
     def _passages(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]
@@ -519,9 +505,8 @@ class IndexRetriever(BaseRetriever):
         super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        limits = Limits(self.max_tokens, self.k, self.counter)
-        index = self._sources.index.opened
-        passages = index.passages(query_bundle.query_str, limits, self._where())
+        behind = Behind.of(self, self._sources.index)
+        passages = behind.alone(query_bundle.query_str, self._where())
         return [self._sources.node(passage, []) for passage in passages]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

@@ -13,7 +13,6 @@ from chunkadapters.behind import (
     BALANCE,
     Behind,
     IndexLike,
-    Limits,
     LocalIndex,
     MaxTokens,
     Order,
@@ -21,7 +20,6 @@ from chunkadapters.behind import (
     Show,
     TokenCounterLike,
     core_documents,
-    written_show,
 )
 from chunkadapters.haystack.documents import (
     KEYS,
@@ -37,6 +35,7 @@ from chunkadapters.haystack.documents import (
 )
 from chunkadapters.places import WHOLE
 from chunkcore.errors import OptionError
+from chunkcore.options import plain_option
 from chunkcore.text import Document as CoreDocument
 
 Documents = list[Document | CoreDocument]
@@ -50,12 +49,15 @@ class Indexed(Serialized):
     counter: TokenCounterLike
     local_index: LocalIndex
 
-    def _find_index(self) -> None:
-        """Raise `ValueError`: there is no index, or something else than documents."""
-        rows = None
-        if self.documents is not None:
-            rows = core_documents(self.documents, Document, "Haystack", core_document)
+    def __post_init__(self) -> None:
+        """Raise `ValueError`: there is no index, something else than documents, or an option is out of range."""
+        rows = core_documents(self.documents, Document, "Haystack", core_document)
         self.local_index = LocalIndex(self.index, rows)
+        self.behind()
+
+    def behind(self) -> Behind:
+        """What answers with the options."""
+        return Behind.of(self, self.local_index)
 
     def __setattr__(self, name: str, value: object) -> None:
         """Assign an option. Raises `OptionError`: an index or documents, once these are opened."""
@@ -74,8 +76,9 @@ class Indexed(Serialized):
             )
         arguments = Serialized._arguments(self)
         del arguments["documents"]
-        name = Limits(counter=self.counter).counter_name
-        return {**arguments, "index": str(self.index), "counter": name}
+        for name in {"counter", "show"} & arguments.keys():
+            arguments[name] = plain_option(name, arguments[name])
+        return {**arguments, "index": str(self.index)}
 
 
 def passage_document(passage: Passage, hits: Sequence[Document]) -> Document:
@@ -137,13 +140,6 @@ class ChunkcorePassageRanker(Indexed):
     counter: TokenCounterLike = "cl100k_base"
     order: Order = "score"
 
-    def __post_init__(self) -> None:
-        self._find_index()
-        Behind.of(self, self.local_index)
-
-    def _arguments(self) -> Values:
-        return {**Indexed._arguments(self), "show": written_show(self.show)}
-
     @component.output_types(documents=list[Document])
     def run(self, query: str, documents: list[Document]) -> DocumentLists:
         """Make passages. Returns ``{"documents": passages}``, best first.
@@ -151,6 +147,5 @@ class ChunkcorePassageRanker(Indexed):
         `documents` are a retriever's answer, best first. Raises `TypeError`.
         """
         check_documents(self, documents)
-        behind = Behind.of(self, self.local_index)
-        passages = behind.passages(query, [hit_of(document) for document in documents])
+        passages = self.behind().passages(query, list(map(hit_of, documents)))
         return {"documents": [passage_document(passage, documents) for passage in passages]}

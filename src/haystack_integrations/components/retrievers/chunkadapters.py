@@ -10,7 +10,7 @@ from haystack import Document, component
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
-from chunkadapters.behind import IndexLike, Limits, MaxTokens, TokenCounterLike
+from chunkadapters.behind import IndexLike, MaxTokens, TokenCounterLike
 from chunkadapters.haystack.documents import DocumentLists
 from chunkadapters.places import MetadataLike
 from chunkcore.errors import OptionError, echo
@@ -76,8 +76,9 @@ class ChunkcoreIndexRetriever(Indexed):
 
     def __post_init__(self) -> None:
         _check_filters(self.filters)
-        _ = Limits(self.max_tokens, self.k, self.counter)
-        self._find_index()
+        Indexed.__post_init__(
+            self
+        )  # which is no method of the class that `component` makes of this one
 
     @component.output_types(documents=list[Document])
     def run(
@@ -92,7 +93,6 @@ class ChunkcoreIndexRetriever(Indexed):
         def is_allowed(metadata: MetadataLike) -> bool:
             return document_matches_filter(chosen, Document(content="", meta=dict(metadata)))
 
-        limits = Limits(self.max_tokens, self.k, self.counter)
         where = is_allowed if chosen else None
-        passages = self.local_index.opened.passages(query, limits, where)
+        passages = self.behind().alone(query, where)
         return {"documents": [passage_document(passage, []) for passage in passages]}
