@@ -5,7 +5,6 @@ from __future__ import annotations
 import html as entities
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
@@ -31,7 +30,7 @@ from chunkcore.chunkers import Html, get_chunker
 from chunkcore.evaluation.benchmarks.loading import EvidenceFinder
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.reading import read_file
-from chunkcore.reading.visible import Page, from_source, in_source, lines_of, source_mark, visible_text
+from chunkcore.reading.visible import from_source, in_source, lines_of, source_mark, visible_text
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
 from chunkcore.text import Chunk, Document, Mark, Span, text_of_spans
@@ -413,14 +412,6 @@ def test_tables_in_tables_take_no_cube_of_their_depth() -> None:
     before = process_time()
     assert visible_text("<table><tr><td>" * 300 + "Tea.") == "Tea."
     assert process_time() - before < 10
-
-
-def test_without_a_parser_a_page_is_read_as_plain_text_and_it_is_said(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "bs4", None)
-    page = "<h1>Tea &amp; pots</h1><p hidden>no</p><p>It is <b>ho</b>t.</p><script>x</script>"
-    document, notes = Page().read(page.encode(), "a.html")
-    assert document.text == "Tea & pots\nIt is hot."
-    assert "pip install chunkadapters[files]" in notes[0]
 
 
 def test_evidence_in_a_page_is_found_by_its_place_in_the_file_by_what_was_copied_and_saved_so(tmp_path) -> None:

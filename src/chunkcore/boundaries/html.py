@@ -411,12 +411,6 @@ def _end_of(name: str, tags: Iterable[re.Match[str]]) -> int:
     return 0
 
 
-def without_hidden(text: str) -> str:
-    """HTML without its `hidden_ranges`."""
-    shown = _outside(hidden_ranges(text), 0, len(text))
-    return "".join([text[start:end] for start, end in shown])
-
-
 def parse_html(text: str, *, places: bool = True) -> Any:
     """The root of justhtml's tree. Raises `MissingExtraError` without justhtml.
 

@@ -25,14 +25,12 @@ from chunkcore.boundaries import HTML_PAGE, one_line, pairs, words
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import (
     BLOCK_TAGS,
-    UNREAD,
     UNSEEN,
     HtmlText,
     is_hidden,
     parse_html,
     parts_without_pictures,
     visible_pieces,
-    without_hidden,
 )
 from chunkcore.boundaries.sentences import block_edges, heading_tags
 from chunkcore.errors import DataError, MissingExtraError, echo
@@ -192,11 +190,7 @@ def source_mark(html: str, text: str) -> tuple[Mark, ...]:
             reached = place + len(words)
         return place >= 0
 
-    try:
-        ranges = visible_pieces(html)
-    except MissingExtraError:
-        ranges = []
-    for start, end in ranges:
+    for start, end in visible_pieces(html):
         if not add(start, end, html[start:end].translate(_BLANKS)):
             for word in _WORD.finditer(html, start, end):
                 shown = unescape(word[0]).strip()  # of "&nbsp;"
@@ -298,9 +292,7 @@ _LONG_CELL = 200
 _MOST_COLUMNS = 1000
 
 
-_ANY_TAG = re.compile(r"</?([a-zA-Z][a-zA-Z0-9]*)(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>|<![^>]*>")
 _TITLE = re.compile(r"(?i)<title[^>]*>([^<]+)")
-_PLAIN = "its headings, lists and tables are plain text: pip install chunkadapters[files]"
 
 
 @readers.register("HTML")
@@ -311,30 +303,13 @@ class Page(Reader):
 
     def read(self, data: bytes, name: str) -> Reading:
         html, note = decode_text(data, Path(name))
-        notes = [note] if note else []
-        if not _ANY_TAG.search(html, 0, html.rfind(">") + 1):
-            return Reading(Document(name, html), tuple(notes))
-        try:
-            text = visible_text(html)
-        except MissingExtraError:
-            text = _plain_text(html)
-            notes.append(_PLAIN)
+        text = visible_text(html)
         metadata = {"format": "markdown"}
         title = _TITLE.search(html)
         if title:
             metadata["title"] = one_line(unescape(title[1]))
-        return Reading(Document(name, text, metadata, source_mark(html, text)), tuple(notes))
-
-
-def _plain_text(html: str) -> str:
-    """The text between tags, without a parser: a line for each block."""
-
-    def between(tag: re.Match[str]) -> str:
-        return "\n" if (tag[1] or "").lower() in {*BLOCK_TAGS, "br"} else ""
-
-    shown = _TITLE.sub("", UNREAD.sub(" ", without_hidden(html)))
-    text = unescape(_ANY_TAG.sub(between, shown))
-    return "\n".join(filter(None, map(one_line, text.splitlines())))
+        notes = (note,) if note else ()
+        return Reading(Document(name, text, metadata, source_mark(html, text)), notes)
 
 
 def visible_text(html: str) -> str:
@@ -464,14 +439,13 @@ def _converter() -> Any:  # noqa: C901  # of all its methods together
 
 _LETTERS = pairs("a=lowerLetter A=upperLetter i=lowerRoman I=upperRoman")
 _ROMAN = pairs("m=1000 cm=900 d=500 cd=400 c=100 xc=90 l=50 xl=40 x=10 ix=9 v=5 iv=4 i=1")
-_DIGITS = "〇一二三四五六七八九"
 
 
 def numeral(number: int, form: str) -> str:
     """A number as Word writes it in one of its forms: after z comes aa, then bb.
 
-    >>> numeral(27, "upperLetter"), numeral(14, "lowerRoman"), numeral(7, "decimalZero"), numeral(20, "chineseCounting")
-    ('AA', 'xiv', '07', '二十')
+    >>> numeral(27, "upperLetter"), numeral(14, "lowerRoman"), numeral(7, "decimalZero")
+    ('AA', 'xiv', '07')
     """
     if form == "decimalZero":
         return f"{number:02}"
@@ -485,13 +459,6 @@ def numeral(number: int, form: str) -> str:
         for letters, value in _ROMAN.items():
             text += number // int(value) * letters
             number %= int(value)
-    elif "Counting" in form and number < 100:
-        tens, ones = divmod(number, 10)
-        text = (
-            f"{_DIGITS[tens]}十{_DIGITS[ones]}".removeprefix("〇十")
-            .strip("〇")
-            .replace("一十", "十")
-        )
     return text.upper() if form.startswith("upper") else text
 
 
