@@ -8,10 +8,10 @@ a few array operations count all queries at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,6 @@ from chunkcore.spans import (
 )
 from chunkcore.text import Document
 
-_Value = TypeVar("_Value")
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
@@ -48,14 +47,14 @@ class Axis:
         self.bases = np.cumsum(self.sizes + 1) - self.sizes - 1
         self.size = int((self.sizes + 1).sum())
         self._starts = starts
-        # Each depth asks for the texts again.
         units_of: Callable[[str], Sized] = starts or str
-        self._text_size = cache(lambda text: len(units_of(text)))
+        # Of texts that are in no document; each depth asks for them again.
+        self.text_size = cache(lambda text: len(units_of(text)))
         if starts is not None:
-            begins = [np.empty(0, np.int64)]
-            for base, document in zip(self.bases, documents, strict=True):
-                begins.append(base + starts(document.text))
-            self.begins: Numbers = np.concatenate(begins)
+            begins = [
+                base + starts(one.text) for base, one in zip(self.bases, documents, strict=True)
+            ]
+            self.begins = np.concatenate([np.empty(0, np.int64), *begins])
             self._first_of_document = np.searchsorted(self.begins, self.bases)
             self.size = len(self.begins)
 
@@ -70,10 +69,6 @@ class Axis:
         document = np.searchsorted(self.bases, characters[:, 0], side="right") - 1
         around = np.maximum(first - 1, self._first_of_document[document])
         return np.column_stack((np.where(first == after, around, first), after))
-
-    def text_sizes(self, texts: Iterable[str]) -> list[int]:
-        """The units of texts that are in no document."""
-        return list(map(self._text_size, texts))
 
     def cut(self, text: str, count: int) -> str:
         """The first units of a text."""
@@ -90,8 +85,8 @@ class SpanTable:
     Of each span: `owner`, the number of its piece, ascending; `characters`, its range; and `is_copy`: whether it is the
     place of one of the piece's sources, which are found and not shown.
 
-    `texts` has the texts of pieces that are counted by them: unlocated ones, and those that hold evidence word for word
-    (`quoted`: the words of each of the piece's spans). `kinds` says how pieces were located, if not by spans. `origin`
+    `texts` has the texts of pieces that are counted by them: unlocated ones, and those that hold evidence word for
+    word, with the words of each of the piece's spans. `kinds` says how pieces were located, if not by spans. `origin`
     is the table that the pieces were taken from, with each span's number there.
     """
 
@@ -100,8 +95,7 @@ class SpanTable:
     owner: Numbers
     characters: Ranges
     is_copy: Flags
-    texts: dict[int, str]
-    quoted: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    texts: dict[int, tuple[str, list[str]]]
     kinds: dict[int, MatchKind] = field(default_factory=dict)
     origin: tuple[SpanTable, Numbers] | None = None
     _ranges: dict[Axis, Ranges] = field(default_factory=dict)
@@ -118,9 +112,8 @@ class SpanTable:
         Raises `DataError`: a span ends after its document, or a piece of an unknown one has no text.
         """
         documents, plain = _column_rows(pieces, axis)
-        numbers: dict[str | int, int] = {}
-        numbers.update(axis.numbers)
-        texts, quoted = {}, {}
+        numbers: dict[Any, int] = dict(axis.numbers)
+        texts: dict[int, tuple[str, list[str]]] = {}
         kinds: dict[int, MatchKind] = {}
         rows: list[tuple[int, ...]] = []
         for number in np.flatnonzero(documents < 0).tolist():
@@ -137,39 +130,36 @@ class SpanTable:
             if piece.match != "spans":
                 kinds[number] = piece.match
             if not is_placed:
-                kinds[number], texts[number] = "unlocated", piece.text
+                kinds[number] = "unlocated"
+                texts[number] = piece.text, []
             elif piece.match == "quoted":
-                texts[number] = piece.text
-                quoted[number] = tuple(part.text for part in piece.parts)
+                texts[number] = piece.text, [part.text for part in piece.parts]
             for place in (piece, *piece.sources):
                 if place.document_id in axis.numbers:
                     at = number, axis.numbers[place.document_id], place is not piece
                     rows += [(*at, span.start, span.end) for span in place.spans]
         table = np.concatenate((plain, np.array(rows, np.int64).reshape(-1, 5)))
-        table = _inside(table[np.argsort(table[:, 0], kind="stable")], axis, source)
+        table = table[np.argsort(table[:, 0], kind="stable")]
+        _check_inside(table, axis, source)
         owner, document, is_copy = table[:, :3].T
         characters = table[:, 3:] + axis.bases[document, None]
         query = np.zeros_like(documents)
-        return cls(query, documents, owner, characters, is_copy.astype(bool), texts, quoted, kinds)
+        return cls(query, documents, owner, characters, is_copy.astype(bool), texts, kinds)
 
     def take(self, numbers: Numbers, query: Numbers) -> SpanTable:
         """Some of the pieces, repeats allowed, each for a query."""
         counts = np.bincount(self.owner, minlength=len(self.query))
         first = np.cumsum(counts) - counts
         owner, span = ragged_indices(first[numbers], counts[numbers])
-        origin = self, span
-        if self.origin is not None:
-            table, places = self.origin
-            origin = table, places[span]
+        places = np.flatnonzero(np.isin(numbers, list(self.texts))).tolist()
         return SpanTable(
             query,
             self.documents[numbers],
             owner,
             self.characters[span],
             self.is_copy[span],
-            _taken(self.texts, numbers),
-            _taken(self.quoted, numbers),
-            origin=origin,
+            {place: self.texts[int(numbers[place])] for place in places},
+            origin=(self, span),
         )
 
     @cached_property
@@ -193,8 +183,8 @@ class SpanTable:
         """The units of each piece, repeats included; those of its text where it is not located."""
         shown = np.where(self.is_copy, 0, _range_sizes(self.ranges(axis)))
         sizes = _sums(self.owner, shown, len(self.query)).astype(np.int64)
-        if self.texts:
-            sizes[list(self.texts)] = axis.text_sizes(self.texts.values())
+        for number, (text, _) in self.texts.items():
+            sizes[number] = axis.text_size(text)
         return sizes
 
     def best(self, k: Numbers) -> SpanTable:
@@ -224,7 +214,7 @@ class SpanTable:
             owner[by_owner],
             characters[by_owner],
             by_owner >= len(begins),
-            dict.fromkeys(np.flatnonzero(~is_known).tolist(), ""),
+            {number: ("", []) for number in np.flatnonzero(~is_known).tolist()},
         )
 
     def within(self, budget: int, axis: Axis) -> SpanTable:
@@ -244,12 +234,12 @@ class SpanTable:
         is_whole = sizes[kept] <= left
         is_kept = np.where(best.is_copy, is_whole[owner], is_kept)
         texts = {}
-        for number, text in best.texts.items():
-            texts[number] = axis.cut(text, int(left[number]))
-            if number in best.quoted:
-                # Evidence counts where its words are before the cut.
+        for number, (text, quotes) in best.texts.items():
+            cut = axis.cut(text, int(left[number]))
+            texts[number] = cut, quotes
+            if quotes:  # evidence counts where its words are before the cut
                 places = np.flatnonzero((owner == number) & ~best.is_copy)
-                is_kept[places] = [quote in texts[number] for quote in best.quoted[number]]
+                is_kept[places] = [quote in cut for quote in quotes]
                 characters[places] = best.characters[places]
         return SpanTable(
             best.query,
@@ -275,22 +265,13 @@ def _column_rows(pieces: Sequence[Retrieved], axis: Axis) -> tuple[Numbers, Rang
     return documents, np.column_stack(columns)
 
 
-def _inside(rows: Ranges, axis: Axis, source: str) -> Ranges:
-    """The spans inside their documents. Raises `DataError` for another, unless it is a copy's."""
-    is_outside = rows[:, 4] > axis.sizes[rows[:, 1]]
-    for number, document, is_copy, _, end in rows[is_outside].tolist():
-        if not is_copy:
-            name, size = list(axis.numbers)[document], axis.sizes[document]
-            raise DataError(
-                f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
-            )
-    return rows[~is_outside]
-
-
-def _taken(values: dict[int, _Value], numbers: Numbers) -> dict[int, _Value]:
-    """The values of some numbers, by their places."""
-    places = np.flatnonzero(np.isin(numbers, list(values))).tolist()
-    return {place: values[int(numbers[place])] for place in places}
+def _check_inside(rows: Ranges, axis: Axis, source: str) -> None:
+    """Raise `DataError`: a span ends after its document."""
+    for number, document, _, _, end in rows[rows[:, 4] > axis.sizes[rows[:, 1]]].tolist():
+        name, size = list(axis.numbers)[document], axis.sizes[document]
+        raise DataError(
+            f"{source}: a span of piece {number} ends at {end}, its document {name!r} at {size}"
+        )
 
 
 class Relevance:

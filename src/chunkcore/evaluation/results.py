@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -250,13 +251,10 @@ class Report(Frame):
     @property
     def differing_documents(self) -> list[str]:
         """Documents of which the system returned another text, as where an app reads its files otherwise."""
-        differing = set()
         results = {} if self.run is None else self.run.results
-        for pieces in results.values():
-            for piece in pieces:
-                if piece.match in ("fuzzy", "part", "quoted"):
-                    differing.add(piece.document_id)
-        return sorted(differing)
+        pieces = chain.from_iterable(results.values())
+        changed = ("fuzzy", "part", "quoted")
+        return sorted({piece.document_id for piece in pieces if piece.match in changed})
 
     @property
     def unlocated_share(self) -> float:
@@ -264,22 +262,20 @@ class Report(Frame):
         return self.located.get("unlocated", 0) / max(1, sum(self.located.values()))
 
     def __repr__(self) -> str:
-        count = counted(len(self.query_ids), "question")
-        questions = f"{self.name!r} on {self.benchmark!r}: {count}"
-        for measure in self.scores:  # the first
-            mean = measure.show(self.mean(measure))
-            return f"Report({questions}, {measure} {mean}{measure.suffix})"
-        return f"Report({questions})"
+        shown = f"{self.name!r} on {self.benchmark!r}: {counted(len(self.query_ids), 'question')}"
+        for measure in list(self.scores)[:1]:
+            shown += f", {measure} {measure.show(self.mean(measure))}{measure.suffix}"
+        return f"Report({shown})"
 
     def tidy(self) -> dict[str, Sequence[Any]]:
         """A row a question and measure: system, question, collection, measure, k, unit, score."""
         names = "system question collection measure k unit score"
         rows = []
         for measure, values in self.scores.items():
-            k = str(measure.k or "")
+            about = str(measure), str(measure.k or ""), measure.unit
             scores = zip(self.query_ids, self.collections, values.tolist(), strict=True)
             for query, collection, score in scores:
-                rows.append((self.name, query, collection, str(measure), k, measure.unit, score))
+                rows.append((self.name, query, collection, *about, score))
         return columns_of(names.split(), rows)
 
     def _repr_html_(self) -> str:
@@ -331,9 +327,6 @@ class Report(Frame):
             values = {name: check_option(cls, name, data[name]) for name in _TEXTS.split()}
             # Raises: questions and collections are not as many.
             count = len(list(zip(values["query_ids"], values["collections"], strict=True)))
-            tokens = data["retrieved_tokens"].items()
-            curve = data["curve"].items()
-            system = data["system"].items()
             chunks, cost = data["chunks"], data["cost"]
             return cls(
                 **values,
@@ -341,18 +334,23 @@ class Report(Frame):
                     get_measure(name): _numbers(row, count, get_measure(name).highest)
                     for name, row in data["scores"].items()
                 },
-                retrieved_tokens={parse_depth(k): _numbers(row, count) for k, row in tokens},
+                retrieved_tokens={
+                    parse_depth(k): _numbers(row, count)
+                    for k, row in data["retrieved_tokens"].items()
+                },
                 found={parse_depth(k): _shares(rows) for k, rows in data["found"].items()},
                 located=_amounts(data["located"]),
                 chunks=chunks and ChunkStatistics(**chunks),
                 seconds=_amounts(data["seconds"]),
                 cost=cost and Cost(**_amounts(cost)),
-                system=System(**{name: check_option(System, name, part) for name, part in system}),
+                system=System(**data["system"]),
                 bounds={
                     get_measure(name): tuple(_numbers(pair, 2).tolist())
                     for name, pair in data["bounds"].items()
                 },
-                curve={int(budget): _numbers(row, count, 1) for budget, row in curve},
+                curve={
+                    int(budget): _numbers(row, count, 1) for budget, row in data["curve"].items()
+                },
             )
         except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise DataError(

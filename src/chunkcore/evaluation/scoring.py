@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from itertools import compress, islice
+from itertools import chain, compress, islice
 from typing import Literal, get_args
 
 import numpy as np
@@ -114,13 +114,11 @@ class Scorer:
         self.min_rule = min_rule
         self.axis = Axis(benchmark.documents)
         seen = SeenSpans(benchmark.documents)
-        pieces, rows = [], []
-        for row, query in enumerate(benchmark.queries):
-            for part in query.evidence:
-                pieces.append(Retrieved(part.document_id, seen.of(part.document_id, part.span)))
-                rows.append(row)
+        parts = list(chain.from_iterable(query.evidence for query in benchmark.queries))
+        pieces = [Retrieved(one.document_id, seen.of(one.document_id, one.span)) for one in parts]
         evidence = SpanTable.of(pieces, self.axis, f"the benchmark {benchmark.name!r}")
-        self._evidence = replace(evidence, query=np.array(rows, np.int64))
+        counts = [len(query.evidence) for query in benchmark.queries]
+        self._evidence = replace(evidence, query=np.repeat(np.arange(len(counts)), counts))
         self._relevance = cache(self._relevance_in)
 
     def score(
@@ -158,14 +156,14 @@ class Scorer:
         measures: Sequence[RetrievalMeasure],
         asked: Collection[str] | None = None,
     ) -> Report:
-        ranked = self._ranked(run)
         queries = self.benchmark.queries
         ids = [query.id for query in queries]
+        ranked = self._ranked(run, ids)
         is_asked = np.array([asked is None or name in asked for name in ids], bool)
         pool = pieces = SpanTable.of(run.pool or (), self.axis, f"the pool of {run.name!r}")
         if ranked.pieces is not run.pool:
             pieces = SpanTable.of(ranked.pieces, self.axis, f"the run {run.name!r}")
-        query = np.repeat(np.arange(len(queries)), ranked.counts)
+        query = np.repeat(np.arange(len(ids)), ranked.counts)
         counts = self._counts_of(pieces.take(ranked.numbers, query), self._holding(pool))
         has_pool = run.pool is not None
         scores = _scores(counts, measures, is_asked, has_pool)
@@ -268,9 +266,8 @@ class Scorer:
         holding = self._holding(SpanTable.of(pool, self.axis, "the pool"))
         return holding.per_query(len(self.benchmark.queries))
 
-    def _ranked(self, run: Run) -> RankedPieces:
+    def _ranked(self, run: Run, ids: list[str]) -> RankedPieces:
         """The run's pieces, by the benchmark's queries and then by rank."""
-        ids = [query.id for query in self.benchmark.queries]
         if run.results and run.results.keys().isdisjoint(ids):
             raise DataError(
                 f"the run {run.name!r} answers none of the benchmark's queries: it has {next(iter(run.results))!r}, "
