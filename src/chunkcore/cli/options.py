@@ -197,9 +197,9 @@ class Documents:
 
     def read(self) -> Sequence[Document]:
         """The documents."""
-        from chunkcore.evaluation.benchmarks.benchmark import read_own
+        from chunkcore.evaluation.benchmarks.loading import contents_of
 
-        return read_own(self.place, [], (), self.follow_links).documents
+        return contents_of(self.place, [], (), self.follow_links).documents
 
 
 @dataclass

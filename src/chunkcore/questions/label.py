@@ -16,7 +16,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from itertools import count, pairwise
+from itertools import pairwise
 from operator import index
 from pathlib import Path
 from threading import RLock
@@ -30,6 +30,7 @@ from chunkcore.evaluation.benchmarks.loading import (
     EvidenceFinder,
     document_name,
     entries_of,
+    free_id,
 )
 from chunkcore.files import (
     TABLES,
@@ -195,11 +196,11 @@ class LabelledQuestions:
             numbers = {}
             for number, row in enumerate(rows):
                 numbers[" ".join(str(row.get("question", "")).split())] = number
-            ids = _free_ids(rows)
+            ids = self._ids()
             for text in texts:
                 if text not in numbers:
                     numbers[text] = len(rows)
-                    rows.append({"id": next(ids), "question": text})
+                    rows.append({"id": free_id(ids, len(rows) + 1), "question": text})
             if len(rows) > len(self._rows):
                 self._save(rows)
             return [numbers[text] for text in texts]
@@ -227,7 +228,7 @@ class LabelledQuestions:
             row = self._row(number)
             evidence = self._joined(spans)
             changed = {key: value for key, value in row.items() if key not in _LABELS}
-            changed.setdefault("id", next(_free_ids(self._rows)))
+            changed.setdefault("id", free_id(self._ids(), len(self._rows) + 1))
             if evidence:
                 changed["evidence"] = evidence
             elif without_evidence:
@@ -242,6 +243,9 @@ class LabelledQuestions:
         if not 0 <= number < len(self.documents):
             raise DataError(f"there are {len(self.documents)} documents, and no number {number}")
         return self.documents[number]
+
+    def _ids(self) -> set[str]:
+        return {str(row.get("id")) for row in self._rows}
 
     def _row(self, number: int) -> JsonObject:
         if not 0 <= number < len(self._rows):
@@ -291,13 +295,6 @@ class LabelledQuestions:
 
 def _version(row: JsonObject) -> str:
     return digest(row, 8)
-
-
-def _free_ids(rows: Sequence[JsonObject]) -> Iterator[str]:
-    ids = {str(row.get("id")) for row in rows}
-    for number in count(len(rows) + 1):
-        if f"q{number}" not in ids:
-            yield f"q{number}"
 
 
 def read_listed(path: Path, column: str = "") -> list[str]:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -109,27 +108,18 @@ def validate_benchmark(
     not-found | question 2 | the excerpt 'The cat' is not found in 'fo
     ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
     """
-    contents = contents_of(documents, questions, (), follow_links)
-    source, before = contents.questions, ""
-    if contents.file is not None:
-        source, before = _lines(contents.file), f"{contents.file}, "
-    rows = list(source)
-    if not rows:
+    contents = contents_of(documents, questions, (), follow_links, _all_rows)
+    before = f"{contents.file}, " if contents.file else ""
+    if not contents.questions:
         raise DataError(
             f'{before}there are no questions: expected lines like {{"question": ..., "evidence": [...]}}'
         )
-    reader = QuestionReader(contents.documents, rows, contents.unread)
+    reader = QuestionReader(contents)
     findings = []
-    places: list[str] = []  # of the reader's queries
-    for line, row in rows:
-        place = f"{before}{line}"
-        reader.add(line, row)
-        for problem in (*reader.problems, *reader.notes):
-            reason = problem.reason.removeprefix(f"{line}: ")
-            findings.append(Finding(problem.kind, place, problem.query_id, reason))
-        reader.problems.clear()
-        reader.notes.clear()
-        places += [place] * (len(reader.queries) - len(places))
+    for problem in (*reader.problems, *reader.notes):
+        place, _, reason = problem.reason.partition(": ")
+        findings.append(Finding(problem.kind, f"{before}{place}", problem.query_id, reason))
+    places = [f"{before}{reader.places[query.id]}" for query in reader.queries]
     texts = {document.id: document.text for document in contents.documents}
     folded = Searchable(list(texts.values()), fold, window=8, stride=4)
     tokens = get_counter(counter)
@@ -205,12 +195,12 @@ def _copies(
             yield "leakage", f"its evidence stands in the question: {echo(excerpt)}"
 
 
-def _lines(path: Path) -> Iterator[Row]:
-    """The rows of a file of questions; a damaged line of JSON becomes one that is left out."""
-    if path.suffix.lower() in TABLES:
-        yield from question_rows(path)
+def _all_rows(questions: Questions) -> Iterator[Row]:
+    """The rows of questions; a damaged line of JSON becomes one that is left out, and an edited file is read."""
+    if not isinstance(questions, str | Path) or Path(questions).suffix.lower() in TABLES:
+        yield from question_rows(questions)
         return
-    for number, line in text_lines(path):
+    for number, line in text_lines(Path(questions)):
         if line.strip():
             try:
                 row = json_object(line)
@@ -361,7 +351,7 @@ def label_states(documents: Sequence[Document], path: Path) -> list[LabelState]:
     finder = _Finder(documents)
     states = []
     for line, row in question_rows(path):
-        for _, excerpt in _excerpts(_with_entries(row, finder.texts)):
+        for _, excerpt in _excerpts(_with_entries(row, finder.documents)):
             state, places = finder.state(excerpt)
             name = str(row.get("id", ""))
             states.append(LabelState(line, name, excerpt["text"], state, places))
@@ -399,17 +389,20 @@ def _excerpts(row: JsonObject) -> Iterator[tuple[int, JsonObject]]:
 
 class _Finder:
     def __init__(self, documents: Sequence[Document]) -> None:
-        self._documents = documents
-        self.texts = {document.id: document.text for document in documents}
+        self.documents = {document.id: document for document in documents}
         self._evidence = EvidenceFinder(documents)
+        # Their indexes are made when they are used.
+        self._exact = Aligner(documents, similarity=None)
+        self._loose = Aligner(documents, similarity=_ALIKE)
 
-    @cached_property
-    def _exact(self) -> Aligner:
-        return Aligner(self._documents, similarity=None)
-
-    @cached_property
-    def _loose(self) -> Aligner:
-        return Aligner(self._documents, similarity=_ALIKE)
+    def resembling(self, excerpt: JsonObject) -> Retrieved | None:
+        """What surely resembles the whole of an excerpt that a benchmark refuses; None for any other."""
+        with suppress(EvidenceError, TypeError):
+            self._evidence.find(excerpt)
+            return None
+        located = self._loose.locate(excerpt["text"], document_id=excerpt["document_id"])
+        is_sure = located.match not in _UNSURE and located.certainty >= _CERTAIN
+        return located if is_sure else None
 
     def state(self, excerpt: JsonObject) -> tuple[State, tuple[Retrieved, ...]]:
         text, name = excerpt["text"], excerpt["document_id"]
@@ -435,7 +428,7 @@ class _Finder:
 
     def _located(self, aligner: Aligner, text: str, name: str) -> Retrieved:
         """The text in its document, or else in another."""
-        if name in self.texts:
+        if name in self.documents:
             inside = aligner.locate(text, document_id=name)
             if inside.spans:
                 return inside
@@ -459,17 +452,17 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     line 1, 'q': changed 'The quikc fox naps. The dog barks.', now fox.txt 10-44 (93% alike)
     >>> folder.cleanup()
     """
-    finder, aligner = EvidenceFinder(documents), Aligner(documents, similarity=_CERTAIN)
-    by_id = {document.id: document for document in documents}
+    finder = _Finder(documents)
     rows: list[QuestionRow] = []
     fixes = []
     for number, row in json_lines(path):
         rows.append(row)
-        entry = _with_entries(row, by_id)
+        entry = _with_entries(row, finder.documents)
         for place, excerpt in _excerpts(entry):
-            located = _resembling(excerpt, finder, aligner)
+            located = finder.resembling(excerpt)
             if located is not None:
-                entry["evidence"][place] = evidence_of(by_id[located.document_id], located.spans)
+                document = finder.documents[located.document_id]
+                entry["evidence"][place] = evidence_of(document, located.spans)
                 rows[-1] = entry
                 name = str(row.get("id", ""))
                 fixes.append(
@@ -478,14 +471,3 @@ def fix_questions(documents: Sequence[Document], path: Path) -> list[LabelState]
     if fixes:
         write_checked({path: b"".join(map(utf8_line, rows))})
     return fixes
-
-
-def _resembling(excerpt: JsonObject, finder: EvidenceFinder, aligner: Aligner) -> Retrieved | None:
-    """What surely resembles the whole of an excerpt that a benchmark refuses; None for any other."""
-    try:
-        finder.find(excerpt)
-    except (EvidenceError, TypeError):
-        located = aligner.locate(excerpt["text"], document_id=excerpt["document_id"])
-        if located.match not in _UNSURE and located.certainty >= _CERTAIN:
-            return located
-    return None

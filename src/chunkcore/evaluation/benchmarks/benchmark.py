@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from chunkcore.errors import DataError, counted, echo, warn_user
 from chunkcore.files import (
@@ -17,15 +17,11 @@ from chunkcore.files import (
     check_unchanged,
     csv_rows,
     json_lines,
-    read_text,
     text_lines,
 )
 from chunkcore.plain import JsonObject, digest_of_texts
-from chunkcore.reading.opening import Row, load_documents
+from chunkcore.reading.opening import Row
 from chunkcore.text import Document, Span, check_document
-
-_KEYS = "id question evidence spans collection without_evidence where"
-QUESTION_KEYS = frozenset(_KEYS.split())
 
 
 class ChangedDocumentsWarning(UserWarning):
@@ -160,60 +156,8 @@ def question_documents(benchmark: Benchmark) -> dict[str, str]:
     return {query.id: query.evidence[0].document_id for query in benchmark.queries}
 
 
-QUESTION_NAMES = ("question", "query", "user_input", "prompt")
 QuestionRow = Mapping[str, Any]  # as a line of a file has it
 Questions = str | Path | Iterable[QuestionRow]
-
-
-class Contents(NamedTuple):
-    """Documents, and rows of questions for `QuestionReader`, with the file that has a row a line; files that were not
-    read, with the reasons.
-    """
-
-    documents: list[Document]
-    questions: Iterable[Row]
-    file: Path | None = None
-    unread: Mapping[str, str] = {}
-
-
-def is_chroma(root: Path) -> bool:
-    """Whether a folder holds the data of the Chroma report."""
-    return (root / "corpora").is_dir() and (root / "questions_df.csv").is_file()
-
-
-def read_chroma(root: Path) -> Contents:
-    """The Chroma report's data: each Markdown file is a document, named without ``.md``, in alphabetical order."""
-    files = sorted((root / "corpora").glob("*.md"))
-    corpora = [Document(file.stem, read_text(file)) for file in files]
-    return Contents(corpora, _table_rows(root / "questions_df.csv", _COLUMNS))
-
-
-def read_own(
-    root: Path,
-    questions: Questions | None,
-    leave_out: Collection[Path],
-    follow_links: bool,
-) -> Contents:
-    """Our own files' documents, without `leave_out`, and the given questions or else the folder's own."""
-    check_unchanged(root / "documents.jsonl")
-    questions_file = root / "questions.jsonl"
-    if questions is None:
-        questions = questions_file
-    file = file_of(questions)
-    left_out = [questions_file, *leave_out]
-    if file is not None:
-        left_out.append(file)
-    folder = root / "documents"
-    if not (questions_file.is_file() and folder.is_dir()):
-        folder = root
-    unread: dict[str, str] = {}
-    documents = load_documents(folder, leave_out=left_out, unread=unread, follow_links=follow_links)
-    return Contents(documents, question_rows(questions), file, unread)
-
-
-def file_of(questions: Questions | None) -> Path | None:
-    """The file of these questions, if they come from one."""
-    return Path(questions) if isinstance(questions, str | Path) else None
 
 
 def question_rows(questions: Questions) -> Iterable[Row]:
@@ -237,13 +181,10 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     return ((f"line {number}", row) for number, row in json_lines(path))
 
 
-_COLUMNS = ("question", "references", "corpus_id")
-
-
-def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
+def _table_rows(path: Path) -> Iterator[Row]:
     """The rows of the Chroma report's CSV, or of another with columns that `understood` knows."""
-    for number, (line, row) in enumerate(csv_rows(path, columns), start=1):
-        if all(column in row for column in _COLUMNS):
+    for number, (line, row) in enumerate(csv_rows(path, ()), start=1):
+        if row.keys() >= _COLUMNS:
             yield f"row {number}", _chroma_row(number, row)
         else:
             values = {key: value for key, value in row.items() if value}
@@ -252,13 +193,14 @@ def _table_rows(path: Path, columns: Collection[str] = ()) -> Iterator[Row]:
             yield f"line {line}", values
 
 
+_COLUMNS = {"question", "references", "corpus_id"}
+
+
 def _chroma_row(number: int, row: Mapping[str, str | None]) -> JsonObject:
     corpus = row["corpus_id"] or ""
     evidence: Any = row["references"]
-    with suppress(ValueError, RecursionError):
-        references = json.loads(evidence or "")
-        if isinstance(references, list):
-            evidence = [_chroma_evidence(reference) for reference in references]
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
+        evidence = [_chroma_evidence(reference) for reference in json.loads(evidence)]
     others = {key: value for key, value in row.items() if key not in _COLUMNS}
     return others | {
         "id": f"{corpus}-{number}",
@@ -269,8 +211,6 @@ def _chroma_row(number: int, row: Mapping[str, str | None]) -> JsonObject:
     }
 
 
-def _chroma_evidence(reference: Any) -> Any:
-    if not isinstance(reference, dict):
-        return reference
+def _chroma_evidence(reference: JsonObject) -> JsonObject:
     keys = {"start": "start_index", "end": "end_index", "text": "content"}
     return {ours: reference.get(theirs) for ours, theirs in keys.items()}

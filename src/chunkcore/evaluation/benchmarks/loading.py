@@ -10,32 +10,24 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from itertools import islice
 from numbers import Integral
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from chunkcore import guesses
-from chunkcore.columns import LazySequence
 from chunkcore.errors import DataError, counted, echo, kind_of, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import (
-    QUESTION_KEYS,
-    QUESTION_NAMES,
     Benchmark,
-    Contents,
     DataProblem,
     Evidence,
     Query,
     QuestionRow,
     Questions,
-    file_of,
-    is_chroma,
     question_rows,
-    read_chroma,
-    read_own,
 )
+from chunkcore.files import check_unchanged, read_text
 from chunkcore.locating import DocumentNames
 from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.text_search import (
@@ -44,7 +36,8 @@ from chunkcore.locating.text_search import (
     occurrences,
 )
 from chunkcore.options import suggesting
-from chunkcore.reading.opening import Row
+from chunkcore.plain import JsonObject
+from chunkcore.reading.opening import Row, load_documents
 from chunkcore.reading.visible import from_source, source_of
 from chunkcore.retrieval.lexicon import end_of_sign, without_tags
 from chunkcore.text import Document, Span, check_document
@@ -98,8 +91,7 @@ class EvidenceFinder:
         self._documents = {document.id: document for document in documents}
         self._listed = list(self._documents.values())
         self._untried = _TRIED
-        # Of the last documents that were searched alone.
-        self._some_loose = lru_cache(1)(self._new_loose)
+        self._loosened = cache(lambda name: loosen(without_tags(self._documents[name])))
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
         """The span of one entry. Raises `EvidenceError`: no such place, or several.
@@ -147,40 +139,31 @@ class EvidenceFinder:
             problem = f"evidence ends at {span.end}, its document {name} at {document.size}"
         elif is_there:
             return Evidence(document.id, span)
-        if not self._by_words or not isinstance(text, str):
-            raise _NotFoundError(problem)
-        try:
-            evidence = self._excerpt(text, [document])
-        except EvidenceError as error:
-            raise _NotFoundError(f"{problem}; {error}") from error
-        self.notes.append(f"{problem}, and was taken at {evidence.span.start}")
-        return evidence
+        if self._by_words and isinstance(text, str):
+            try:
+                evidence = self._excerpt(text, [document])
+            except EvidenceError as error:
+                raise _NotFoundError(f"{problem}; {error}") from error
+            self.notes.append(f"{problem}, and was taken at {evidence.span.start}")
+            return evidence
+        raise _NotFoundError(problem)
 
     def _chosen(self, document_id: str) -> Sequence[Document]:
         if not document_id:
             return self._listed
+        if document_id in self._documents:
+            return [self._documents[document_id]]
+        reason = f"is not among the {counted(len(self._documents), 'document')}"
         if document_id in self._unread:
             reason = f"was not read: it {self._unread[document_id]}"
-        elif document_id in self._documents:
-            return [self._documents[document_id]]
         else:
             for names in self._names.groups([document_id]):  # the first
                 return [self._documents[name] for name in names]
-            reason = f"is not among the {counted(len(self._documents), 'document')}"
         raise _NotFoundError(f"its document {echo(document_id)} {reason}")
 
     @cached_property
     def _names(self) -> DocumentNames:
         return DocumentNames(self._documents)
-
-    def _note(self, chosen: Sequence[Document]) -> str:
-        """Why a missing excerpt may be missing: a document was not read, or the excerpt has a slip."""
-        if self._unread and len(chosen) > 1:
-            name, reason = next(iter(self._unread.items()))
-            others = len(self._unread) - 1
-            more = f", and {others:,} more were not" if others else ""
-            return f"; {name!r} was not read, as it {reason}{more}"
-        return ": chunkcore questions check --fix may correct it"
 
     def _excerpt(self, text: str, chosen: Sequence[Document], occurrence: Any = None) -> Evidence:
         if not text.strip():
@@ -188,23 +171,28 @@ class EvidenceFinder:
         if occurrence is not None and (type(occurrence) is not int or occurrence < 1):
             raise EvidenceError(f"occurrence counts from 1, got {echo(occurrence)}")
         exact = list(islice(self._places(text, chosen), _COUNTED))
-        places = exact or list(self._loosely(text, chosen))
+        places = exact or list(islice(self._loosely(text, chosen), _COUNTED))
         about, count = f"the excerpt {echo(text)}", len(places)
+        times = counted(count, "time")
         where = f"in any of the {len(chosen)} documents"
+        advice = ": chunkcore questions check --fix may correct it"
         if len(chosen) == 1:
             where = f"in {chosen[0].id!r}"
+        elif self._unread:
+            name, reason = next(iter(self._unread.items()))
+            advice = f"; {name!r} was not read, as it {reason}"
         if not places:
-            raise _NotFoundError(f"{about} is not found {where}{self._note(chosen)}")
+            raise _NotFoundError(f"{about} is not found {where}{advice}")
         if occurrence is None and count > 1:
             named = [f"{document.id!r} at {span.start}" for document, span in places[:_NAMED]]
             named += ["..."] * (count > _NAMED)
             raise _AmbiguousError(
-                f"{about} occurs {_times(count)} ({', '.join(named)}): "
+                f"{about} occurs {times} ({', '.join(named)}): "
                 'quote more words, or add "occurrence": 2'
             )
         number = occurrence or 1
         if number > count:
-            raise _NotFoundError(f"{about} occurs {_times(count)} {where}, not {occurrence} times")
+            raise _NotFoundError(f"{about} occurs {times} {where}, not {occurrence} times")
         document, span = places[number - 1]
         if not exact:
             words = echo(span.slice(document.text))
@@ -218,16 +206,14 @@ class EvidenceFinder:
         if len(sought) < _LEAST or not self._untried:
             return
         self._untried -= len(chosen) > 1
-        searchable = self._all_loose
-        if chosen is not self._listed:
-            searchable = self._some_loose(tuple(document.id for document in chosen))
-        places = []
-        for owner, start in islice(searchable.places(sought, None), _COUNTED):
-            span = searchable.forms[owner].span(start, start + len(sought))
-            end = end_of_sign(chosen[owner], span.end - 1)
-            places.append((chosen[owner], Span(span.start, end)))
-        yield from places
-        if self._by_words and not places:
+        is_there = False
+        for document in chosen:
+            form = self._loosened(document.id)
+            for start in occurrences(form.text, sought):
+                is_there = True
+                span = form.span(start, start + len(sought))
+                yield document, Span(span.start, end_of_sign(document, span.end - 1))
+        if self._by_words and not is_there:
             only = chosen[0].id if len(chosen) == 1 else ""
             located = self._aligner.locate(text, document_id=only)
             if located.match == "folded":
@@ -245,25 +231,12 @@ class EvidenceFinder:
 
     @cached_property
     def _all(self) -> Searchable:
-        texts = LazySequence(attrgetter("text"), self._listed)
+        texts = [document.text for document in self._listed]
         return Searchable(texts, None, window=_WINDOW, stride=_STRIDE)
-
-    @cached_property
-    def _all_loose(self) -> Searchable:
-        return self._new_loose(list(self._documents))
-
-    def _new_loose(self, names: Sequence[str]) -> Searchable:
-        texts = LazySequence(without_tags, [self._documents[name] for name in names])
-        return Searchable(texts, loosen, window=8, stride=4)
 
     @cached_property
     def _aligner(self) -> Aligner:
         return Aligner(self._listed)
-
-
-def _times(count: int) -> str:
-    more = " or more" if count >= _COUNTED else ""
-    return "once" if count == 1 else f"{count} times{more}"
 
 
 def _bare(text: str) -> str:
@@ -289,17 +262,19 @@ class QuestionReader:
     """Collects queries, and a problem for each unusable question.
 
     A row with a true ``without_evidence`` goes to `without_evidence`; a row with ``left_out`` is left out for that
-    reason. Rows without an id get none of the other `rows`. Evidence that was accepted in another spelling is named in
-    `notes`.
+    reason. Rows without an id get none of the others. `places` has the place of each question in messages, by its id.
+    Evidence that was accepted in another spelling is named in `notes`.
+
+    Raises `DataError`: a row is no mapping.
     """
 
     def __init__(
         self,
-        documents: Sequence[Document],
-        rows: Iterable[Row],
-        unread: Mapping[str, str],
+        contents: Contents,
         by_words: bool = False,
     ) -> None:
+        documents, unread = contents.documents, contents.unread
+        self.places: dict[str, str] = {}
         self.queries: list[Query] = []
         self.without_evidence: list[Query] = []
         self.problems: list[DataProblem] = []
@@ -307,23 +282,26 @@ class QuestionReader:
         self._finder = EvidenceFinder(documents, unread, by_words)
         self._collections = {document.id: _collection(document) for document in documents}
         self._named = self._collections.keys() | unread.keys()
-        self._seen: dict[str, str] = {}
-        self._reserved = {str(row.get("id")) for _, row in rows}
+        self._taken = set()
+        for place, row in contents.questions:
+            if not isinstance(row, Mapping):
+                raise DataError(f"{place}: a question is a mapping, got {kind_of(row)}")
+            self._taken.add(str(row.get("id")))
+        for place, row in contents.questions:
+            self._add(place, row)
 
-    def add(self, place: str, row: QuestionRow) -> None:
-        """Read one row; `place` names it in messages."""
+    def _add(self, place: str, row: QuestionRow) -> None:
         identity = row.get("id")
         if identity in (None, ""):
-            number = len(self._seen) + 1
-            while f"q{number}" in self._seen or f"q{number}" in self._reserved:
-                number += 1
-            identity = f"q{number}"
+            identity = free_id(self._taken, len(self.places) + 1)
         identity = str(identity)
-        if identity in self._seen:
-            reason = f"{place}: the id was given before, at {self._seen[identity]}; make ids unique"
+        if identity in self.places:
+            reason = (
+                f"{place}: the id was given before, at {self.places[identity]}; make ids unique"
+            )
             self.problems.append(DataProblem(identity, reason, "repeated-id"))
             return
-        self._seen[identity] = place
+        self.places[identity] = place
         try:
             query = self._query(identity, understood(row, self._named))
         except EvidenceError as error:
@@ -367,18 +345,31 @@ class QuestionReader:
         where = row.get("where")
         if not isinstance(where, Mapping | None):
             raise EvidenceError(f'where is an object such as {{"tenant": "a"}}, got {echo(where)}')
-        metadata = {key: value for key, value in row.items() if key not in QUESTION_KEYS}
+        metadata = {key: value for key, value in row.items() if key not in _KEYS}
         return Query(identity, question, evidence, collection, metadata, where)
 
 
-_DOCUMENT = "document doc_id doc file_path file_name filename file source corpus_id"
-_EVIDENCE = (
-    "excerpt excerpts references reference_contexts ground_truth_context ground_truth_contexts "
-    "gold_context gold_contexts context contexts passage"
-)
+def free_id(taken: set[str], number: int) -> str:
+    """The first of the ids q1, q2, ... from a number on that is not taken; it is then."""
+    while f"q{number}" in taken:
+        number += 1
+    taken.add(f"q{number}")
+    return f"q{number}"
 
 
-def understood(row: QuestionRow, documents: Collection[str] = ()) -> QuestionRow:
+_KEYS = {"id", "question", "evidence", "spans", "collection", "without_evidence", "where"}
+# What other formats call our keys.
+_OTHER_NAMES = {
+    "question": "query user_input prompt",
+    "document_id": "document doc_id doc file_path file_name filename file source corpus_id",
+    "evidence": (
+        "excerpt excerpts references reference_contexts ground_truth_context ground_truth_contexts "
+        "gold_context gold_contexts context contexts passage"
+    ),
+}
+
+
+def understood(row: QuestionRow, documents: Collection[str] = ()) -> JsonObject:
     """The row with what other formats call otherwise under our names; keys of ours are never replaced.
 
     A name of a document counts if one of `documents` has that id. A table's cell may hold a list or a filter that JSON
@@ -388,25 +379,21 @@ def understood(row: QuestionRow, documents: Collection[str] = ()) -> QuestionRow
     ['Tea is hot.']
     """
     row = {key: _value(key, value) for key, value in row.items()}
-    renamed = {}
-
-    def first(keys: Iterable[str], fits: Callable[[Any], bool]) -> Any:
-        return next((row[key] for key in keys if fits(row.get(key))), None)
-
-    if "question" not in row:
-        renamed["question"] = first(QUESTION_NAMES, lambda text: isinstance(text, str))
-    if row.get("document_id") is None:
-        renamed["document_id"] = first(
-            _DOCUMENT.split(), lambda name: isinstance(name, str) and name in documents
-        )
-    if all(row.get(key) is None for key in ("evidence", "spans", "left_out", "without_evidence")):
-        renamed["evidence"] = first(_EVIDENCE.split(), bool)
-    return {**row, **{key: value for key, value in renamed.items() if value is not None}}
+    others = dict(_OTHER_NAMES)
+    if any(row.get(key) is not None for key in ("spans", "left_out", "without_evidence")):
+        del others["evidence"]
+    for key, names in others.items():
+        for name in names.split():
+            value = row.get(name)
+            is_named = key != "document_id" or (isinstance(value, str) and value in documents)
+            if row.get(key) is None and value and is_named:
+                row[key] = value
+    return row
 
 
 # Of texts, pairs or objects; not [3, 5], which may be an answer.
 _LIST = re.compile(r"\s*\[\s*[\"'\[{\]]")
-_LISTED = {*_EVIDENCE.split(), "spans", "answers"}
+_LISTED = {*_OTHER_NAMES["evidence"].split(), "spans", "answers"}
 
 
 def _value(key: str, value: Any) -> Any:
@@ -485,18 +472,8 @@ def load_benchmark(
     (['q1'], ['q2'])
     """
     contents = contents_of(documents, questions, leave_out, follow_links)
-    by_words = not isinstance(documents, str | Path)
-    rows = list(contents.questions)
-    for place_of_row, row in rows:
-        if not isinstance(row, Mapping):
-            raise DataError(f"{place_of_row}: a question is a mapping, got {kind_of(row)}")
-    reader = QuestionReader(contents.documents, rows, contents.unread, by_words)
-    for place_of_row, row in rows:
-        reader.add(place_of_row, row)
-    source = documents if questions is None else questions
-    if not isinstance(source, str | Path):
-        source = "the questions"
-    _check_usable(reader, str(source))
+    reader = QuestionReader(contents, by_words=not isinstance(documents, str | Path))
+    _check_usable(reader, contents.file or "the questions")
     if reader.notes:
         first = reader.notes[0]
         warn_user(
@@ -504,10 +481,10 @@ def load_benchmark(
             f"tags) and were accepted: {len(reader.notes):,}; the first, of {first.query_id!r}: {first.reason}"
         )
     if reader.problems:
-        first = reader.problems[0]
+        first, rows = reader.problems[0], counted(len(contents.questions), "question")
         warn_user(
-            f"left out: {len(reader.problems):,} of {counted(len(rows), 'question')} (each is in the benchmark's "
-            f"`problems`); the first, {echo(first.query_id)}: {first.reason}"
+            f"left out: {len(reader.problems):,} of {rows} (each is in the benchmark's `problems`); the first, "
+            f"{echo(first.query_id)}: {first.reason}"
         )
     return Benchmark(
         name or _name_of(documents),
@@ -518,42 +495,73 @@ def load_benchmark(
     )
 
 
+class Contents(NamedTuple):
+    """Documents, and rows of questions with the file that has them; files that were not read, with the reasons."""
+
+    documents: list[Document]
+    questions: list[Row]
+    file: Path | None
+    unread: Mapping[str, str]
+
+
 def contents_of(
     documents: str | Path | Sequence[Document],
     questions: Questions | None,
     leave_out: Collection[Path],
     follow_links: bool,
+    read: Callable[[Questions], Iterable[Row]] = question_rows,
 ) -> Contents:
-    """What is read: documents, and rows of questions."""
-    file = file_of(questions)
-    if file is not None and not file.is_file():
-        raise DataError(
-            f"{questions} is no file: expected a questions.jsonl or a questions_df.csv, after the documents; "
-            "chunkcore label writes one"
-        )
-    if isinstance(documents, str | Path):
-        root = Path(documents)
-        if not root.exists():
+    """What is read: documents, and rows of questions, by `read`."""
+    unread: dict[str, str] = {}
+    if not isinstance(documents, str | Path):
+        for document in documents:
+            if isinstance(document, Mapping):
+                raise DataError(guesses.SWAPPED["load_benchmark"])
+            check_document(document)
+        if questions is None:
             raise DataError(
-                f"{root} does not exist: expected a folder of documents, a text file, or a documents.jsonl"
+                f"{counted(len(documents), 'document')} and no questions: give a questions.jsonl, or its lines"
             )
-        if questions is None and is_chroma(root):
-            return read_chroma(root)
-        if questions is None and not (root / "questions.jsonl").is_file():
+        file = _file_of(questions)
+        return Contents(list(documents), list(read(questions)), file, unread)
+    root = Path(documents)
+    if not root.exists():
+        raise DataError(f"{root} does not exist: expected documents, as a folder or a file")
+    beside, table = root / "questions.jsonl", root / "questions_df.csv"
+    if questions is None:
+        questions = table if table.is_file() else beside
+        if not questions.is_file():
             raise DataError(
                 f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; "
                 f"chunkcore questions label {root} writes one"
             )
-        return read_own(root, questions, leave_out, follow_links)
-    if questions is None:
-        raise DataError(
-            f"{counted(len(documents), 'document')} and no questions: give a questions.jsonl, or its lines"
+    file = _file_of(questions)
+    if file == table and (root / "corpora").is_dir():  # the Chroma report's
+        corpora = sorted((root / "corpora").glob("*.md"))
+        listed = [Document(corpus.stem, read_text(corpus)) for corpus in corpora]
+    else:
+        check_unchanged(root / "documents.jsonl")
+        folder = root / "documents"
+        if not (beside.is_file() and folder.is_dir()):
+            folder = root
+        left_out = [beside, *leave_out, file or beside]
+        listed = load_documents(
+            folder, leave_out=left_out, unread=unread, follow_links=follow_links
         )
-    for document in documents:
-        if isinstance(document, Mapping):
-            raise DataError(guesses.SWAPPED["load_benchmark"])
-        check_document(document)
-    return Contents(list(documents), question_rows(questions), file)
+    return Contents(listed, list(read(questions)), file, unread)
+
+
+def _file_of(questions: Questions) -> Path | None:
+    """The file of these questions, if they come from one. Raises `DataError`: it is none."""
+    if not isinstance(questions, str | Path):
+        return None
+    file = Path(questions)
+    if not file.is_file():
+        raise DataError(
+            f"{file} is no file: expected a questions.jsonl or a questions_df.csv, after the documents; "
+            "chunkcore label writes one"
+        )
+    return file
 
 
 def _name_of(documents: str | Path | Sequence[Document]) -> str:
@@ -563,7 +571,7 @@ def _name_of(documents: str | Path | Sequence[Document]) -> str:
     return place.resolve().name if place.is_dir() else place.stem
 
 
-def _check_usable(reader: QuestionReader, source: str) -> None:
+def _check_usable(reader: QuestionReader, source: object) -> None:
     for problem in reader.problems:
         if problem.kind == "repeated-id":
             raise DataError(
@@ -571,17 +579,14 @@ def _check_usable(reader: QuestionReader, source: str) -> None:
             )
     if reader.queries:
         return
+    reason = f"{source} holds no questions"
+    for problem in reader.problems[:1]:
+        questions = counted(len(reader.problems), "question")
+        first = f"the first, {echo(problem.query_id)}: {problem.reason}"
+        reason = f"{source}: none of the {questions} can be used; {first}"
     if reader.without_evidence:
-        raise DataError(
-            f"{source}: no evidence is marked for its {len(reader.without_evidence):,} questions, so that no retrieval "
-            "can be scored on them"
-        )
-    if not reader.problems:
-        raise DataError(
-            f'{source} holds no questions: expected lines like {{"question": ..., "evidence": [...]}}'
-        )
-    first, questions = reader.problems[0], counted(len(reader.problems), "question")
+        count = len(reader.without_evidence)
+        reason = f"{source}: no evidence is marked for its {count:,} questions"
     raise DataError(
-        f"{source}: none of the {questions} can be used; the first, {echo(first.query_id)}: "
-        f'{first.reason}; expected lines like {{"question": ..., "evidence": ["words of a document"]}}'
+        f'{reason}; expected lines like {{"question": ..., "evidence": ["words of a document"]}}'
     )
