@@ -15,7 +15,6 @@ from itertools import chain
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
-from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.evaluation.answer_measures import (
     AnsweredQuestion,
@@ -25,7 +24,7 @@ from chunkcore.evaluation.answer_measures import (
     WordMeasure,
 )
 from chunkcore.evaluation.benchmarks import Benchmark, Query, question_documents
-from chunkcore.evaluation.measures import Depth, budget_of, known_measures, measures
+from chunkcore.evaluation.measures import Depth, budget_of, measures
 from chunkcore.evaluation.results import Report
 from chunkcore.locating.alignment import Aligner
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
@@ -111,7 +110,6 @@ def answer_questions(
     *,
     counter: str | TokenCounter = "cl100k_base",
     retries: int = 2,
-    progress: Progress | None = None,
 ) -> AnswerRun:
     """Let a model answer every query from the run's best pieces.
 
@@ -124,7 +122,6 @@ def answer_questions(
         k: how many pieces; or "4096tok" for the best pieces up to 4,096 tokens, the last one cut there.
         counter: counts the tokens of such a budget.
         retries: after an invalid answer.
-        progress: called with "answers", the number of questions done, and of all.
 
     Raises `OptionError`: no such k; `DataError`: a piece outside its document; or `ModelError`: the model cannot be
     asked, or the first 20 fail.
@@ -158,8 +155,6 @@ def answer_questions(
             raise ModelError(
                 f"{model.name} had no answer to any of the first {_HOPELESS} questions: {answer.failure}"
             )
-        if progress is not None:
-            progress("answers", len(answers), len(shown))
     return AnswerRun(run.name, answers, k)
 
 
@@ -174,11 +169,7 @@ def _passages_of(
     if limit is None:
         return tuple(_text(benchmark, piece) for piece in results[: int(k)])
     budget = Budget(limit, counter)
-    texts = []
-    for piece in results:
-        texts.append(budget.take(_text(benchmark, piece)))
-        if budget.left == 0:
-            break
+    texts = (budget.take(_text(benchmark, piece)) for piece in results)
     return tuple(filter(None, texts))
 
 
@@ -261,12 +252,9 @@ def _checked_measures(
     """The distinct measures, if this benchmark's answers can be scored by all of them. Raises as `score_answers`."""
     checked = []
     for kind in dict.fromkeys(kinds):
-        cls = measures.find(kind)
-        if cls is None or not issubclass(cls, AnswerMeasure):
-            names = ", ".join(
-                item.kind for item in known_measures() if issubclass(item, AnswerMeasure)
-            )
-            raise OptionError(f"{echo(kind)} is no measure of answers: expected some of {names}")
+        cls = measures.get(kind)
+        if not issubclass(cls, AnswerMeasure):
+            raise OptionError(f"{echo(kind)} is no measure of answers, but of retrieval: see score")
         measure = cls(k)
         if isinstance(measure, JudgedMeasure) and judge is None:
             raise OptionError(f"{kind} is judged by a language model: give one as judge")
@@ -280,12 +268,7 @@ def _checked_measures(
 
 def _references_of(query: Query) -> tuple[str, ...]:
     """The query's right answers; "" where no answer is right ("unanswerable"). Raises `DataError` if malformed."""
-    if query.metadata.get("unanswerable") is True:
-        return ("",)
-    answers = query.metadata.get("answers")
-    if answers is None:
-        answer = query.metadata.get("answer")
-        answers = answer if isinstance(answer, str) else ()
+    answers = query.metadata.get("answers", query.metadata.get("answer", ()))
     listed = [answers] if isinstance(answers, str) else answers
     if not isinstance(listed, Sequence) or not all(isinstance(answer, str) for answer in listed):
         raise DataError(
