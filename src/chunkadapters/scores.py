@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -201,7 +201,13 @@ class DeployedRetriever:
     advice: str = ""
 
 
-class RunOptions(TypedDict, total=False):
+class _Asked(TypedDict, total=False):
+    query_socket: str | Sequence[str] | None
+    documents_socket: str | None
+    inputs: Mapping[str, object] | None
+
+
+class RunOptions(_Asked, total=False):
     """How a retriever is run; see `RetrieverHooks.run_retriever`."""
 
     pool: Iterable[Any] | None
@@ -411,7 +417,6 @@ class RetrieverHooks(Generic[Retriever]):
         kind: the types of what `hit_of` takes.
         answer: what a retriever gives a list of, in words.
         advice: for one that gives a dictionary.
-        asking: the names of `system`'s options.
     """
 
     system: Callable[..., DeployedRetriever]
@@ -419,7 +424,6 @@ class RetrieverHooks(Generic[Retriever]):
     kind: type | UnionType
     answer: str
     advice: str = ""
-    asking: Collection[str] = ()
 
     @suggesting
     def run_retriever(
@@ -429,16 +433,22 @@ class RetrieverHooks(Generic[Retriever]):
 
         A hit is located by its metadata if they are right (the source's id or path, with offsets or ``spans``), else by
         its text, else by the evidence that it holds word for word. A question's filter (`Query.where`)
-        goes to the retriever in its framework's form.
+        goes to the retriever in its framework's form: to every retriever inside, beside the filters that these have, or
+        it is refused.
 
         Args:
-            retriever: any retriever of LlamaIndex; any of LangChain, or a runnable from a string to documents.
+            retriever: any retriever of LlamaIndex; any of LangChain, or a runnable from a string to documents; a
+                component of Haystack, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
             benchmark: whose documents the retriever searches; or the name of a collection that ships with chunkcore.
             pool: everything the retriever could have returned, for PrecisionOmega and k = "min".
             name: the system's name in tables.
             retries: after an exception; by default 2.
             retry_wait: seconds before the first retry, by default 0.5, doubled for each further one.
             progress: called as ``progress("retrieve", done, total)``.
+            query_socket: of Haystack: the inputs that take the question, ``"component.input"`` of a pipeline; by
+                default the only mandatory string.
+            documents_socket: of Haystack: the output that counts; by default the only one of documents.
+            inputs: of Haystack: what every run gets besides, such as ``{"retriever": {"top_k": 20}}``.
 
         `Run.failures` has the questions that failed to the last, with reasons; a warning says so.
 
@@ -509,9 +519,9 @@ class RetrieverHooks(Generic[Retriever]):
                 "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
             )
         check_is_retriever(retriever)
-        asking = {name: options[name] for name in self.asking if name in options}
-        others = {name: value for name, value in options.items() if name not in asking}
-        system = self.system(retriever, **asking)
+        asked = {name: options[name] for name in _Asked.__annotations__ if name in options}
+        others = {name: value for name, value in options.items() if name not in asked}
+        system = self.system(retriever, **asked)
         run = RetrieverRun(system, self.hits, _benchmark(benchmark), **others)
         await run.ask_all(concurrency)
         return run.run()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any
 
 from haystack import Document, Pipeline
 from haystack.core.component import Component
-from typing_extensions import Unpack
 
 from chunkadapters.haystack.documents import (
     Socket,
@@ -22,16 +21,9 @@ from chunkadapters.haystack.documents import (
     sockets_of,
     warm_up,
 )
-from chunkadapters.models import finished
 from chunkadapters.places import MetadataLike
-from chunkadapters.scores import DeployedRetriever, RetrieverHooks, RunOptions, ScoreOptions
+from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore.errors import DataError, OptionError, kind_of
-from chunkcore.options import suggesting
-from chunkcore.run import Run
-
-if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
-    from chunkcore.evaluation.results import Report
 
 
 def _system(
@@ -40,7 +32,7 @@ def _system(
     documents_socket: str | None = None,
     inputs: Mapping[str, object] | None = None,
 ) -> DeployedRetriever:
-    """A retriever component, or a `Pipeline`; docs/guides/haystack.md has the options."""
+    """A retriever component, or a `Pipeline`; see `RetrieverHooks.run_retriever`."""
     constant: Values = dict(inputs or {})
     if isinstance(retriever, Pipeline):
         parts = {name: retriever.get_component(name) for name in retriever.graph.nodes}
@@ -185,92 +177,10 @@ def _fed_with_documents(pipeline: Pipeline) -> set[str]:
     return fed
 
 
-class AskOptions(TypedDict, total=False):
-    """How a component or a pipeline is asked; see `run_retriever`."""
-
-    query_socket: str | Sequence[str] | None
-    documents_socket: str | None
-    inputs: Mapping[str, object] | None
-
-
-class HaystackRunOptions(AskOptions, RunOptions, total=False):
-    """How a component or a pipeline is asked, and run."""
-
-
-class HaystackScoreOptions(ScoreOptions, AskOptions, total=False):
-    """How a component or a pipeline is asked, run and scored."""
-
-
 _hooks: RetrieverHooks[Component | Pipeline] = RetrieverHooks(
-    _system, hit_of, Document, "Haystack documents", asking=AskOptions.__annotations__
+    _system, hit_of, Document, "Haystack documents"
 )
-
-
-@suggesting
-def run_retriever(
-    retriever: Component | Pipeline,
-    benchmark: Benchmark | str,
-    **options: Unpack[HaystackRunOptions],
-) -> Run:
-    """Ask a retriever, or a whole pipeline, every question of a benchmark, and locate its hits.
-
-    Args:
-        retriever: a component, or a `Pipeline`, which is run to its end: leave out a generator that costs money.
-        benchmark: whose documents the retriever searches; or the name of a collection that ships with chunkcore.
-        query_socket: the inputs that take the question, ``"component.input"`` of a pipeline; by default the only
-            mandatory string.
-        documents_socket: the output that counts; by default the only one of documents.
-        inputs: what every run gets besides, such as ``{"retriever": {"top_k": 20}}``.
-        pool, name, retries, retry_wait, progress: see `chunkadapters.scores.RetrieverHooks.run_retriever`, as for what
-            is returned and raised.
-
-    A question's filter (`Query.where`) goes to the ``filters`` of every retriever inside, beside its own filters. It is
-    refused where one of them would not get it.
-    """
-    return finished(_hooks.run(retriever, benchmark, options))
-
-
-@suggesting
-async def arun_retriever(
-    retriever: Component | Pipeline,
-    benchmark: Benchmark | str,
-    *,
-    concurrency: int = 8,
-    **options: Unpack[HaystackRunOptions],
-) -> Run:
-    """`run_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-    return await _hooks.run(retriever, benchmark, options, concurrency)
-
-
-@suggesting
-def evaluate_retriever(
-    retriever: Component | Pipeline,
-    benchmark: Benchmark | str,
-    **options: Unpack[HaystackScoreOptions],
-) -> Report:
-    """Score a deployed retriever, or a whole pipeline.
-
-    Args:
-        retriever: see `run_retriever`, which has further options, from `query_socket` on.
-        benchmark: documents, questions and evidence; or the name of a collection that ships with chunkcore.
-        measures: one or a list, such as ``["Recall@1000tok", "Precision@5"]``; by default Recall, Precision, IoU and
-            F1 at `k`, and PrecisionOmega if there is a `pool`.
-        k: the depths of the default measures: an equal budget of tokens first, then so many hits; by default
-            ``("1000tok", 5)``.
-        counter: the tokenizer; by default "cl100k_base".
-
-    Raises `OptionError`, before any question is asked: an unknown measure, depth or counter.
-    """
-    return finished(_hooks.report(retriever, benchmark, options))
-
-
-@suggesting
-async def aevaluate_retriever(
-    retriever: Component | Pipeline,
-    benchmark: Benchmark | str,
-    *,
-    concurrency: int = 8,
-    **options: Unpack[HaystackScoreOptions],
-) -> Report:
-    """`evaluate_retriever` by the asynchronous method, with at most `concurrency` questions at a time."""
-    return await _hooks.report(retriever, benchmark, options, concurrency)
+run_retriever = _hooks.run_retriever
+arun_retriever = _hooks.arun_retriever
+evaluate_retriever = _hooks.evaluate_retriever
+aevaluate_retriever = _hooks.aevaluate_retriever

@@ -87,7 +87,7 @@ def hit_of(document: Document) -> Hit:
 AnyRetriever = Runnable[str, list[Document]]
 
 
-def _system(retriever: AnyRetriever, **arguments: Any) -> DeployedRetriever:
+def _system(retriever: AnyRetriever, arguments: Mapping[str, Any] = {}) -> DeployedRetriever:
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
     if not isinstance(retriever, Runnable):
         raise DataError(
@@ -106,7 +106,7 @@ def _system(retriever: AnyRetriever, **arguments: Any) -> DeployedRetriever:
                 f"a question has a filter (where), which would replace that of {type(replaced).__name__}: give each "
                 "question both, and the retriever none"
             )
-        return _system(retriever, filter=filter_in_form(retriever, _Filter(where)))
+        return _system(retriever, {"filter": filter_in_form(retriever, _Filter(where))})
 
     def ask(question: str) -> list[Document]:
         return retriever.invoke(question, **arguments)
