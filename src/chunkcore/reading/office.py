@@ -7,6 +7,7 @@ import re
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -234,7 +235,7 @@ class Docx(Packed):
         for name in filter(_PARTS.fullmatch, list(members)):
             root = xml_of(members[name])
             has_hidden |= _drop_hidden(root, hidden)
-            _show_choices(root)
+            _show_fields(root)
             for equation in root.iter(f"{MATH}oMath"):
                 mend_equation(equation)
             _unfold_tables(root)
@@ -243,6 +244,10 @@ class Docx(Packed):
                 node.tag = _READ_AS[str(node.tag)]
             for line_end in root.iter(f"{_W}br"):  # of a page or a column, too
                 line_end.attrib.pop(f"{_W}type", None)
+            for initial in root.xpath("//w:framePr[@w:dropCap != 'none']", namespaces=_SPACES):
+                mark = initial.makeelement(f"{_W}rPr")  # its paragraph goes on in the next one
+                mark.append(mark.makeelement(f"{_W}del"))
+                initial.addprevious(mark)
             if name.startswith(_DOCUMENT):
                 has_parts |= root.find(f".//{_W}altChunk") is not None
                 _move_boxes(root)
@@ -351,13 +356,25 @@ _CHOSEN = (
 )
 
 
-def _show_choices(root: _Element) -> None:
-    """Write what the lists of a form show."""
-    for field in root.iter(f"{_W}fldChar"):
-        for entry in field.xpath(_CHOSEN, namespaces=_SPACES):
-            text = field.makeelement(f"{_W}t")
-            text.text = entry
-            field.addprevious(text)
+def _show_fields(root: _Element) -> None:
+    """Write what a list of a form shows, and take out what a field inside the code of another one does."""
+    in_code: list[bool] = []  # of the fields around, in this paragraph
+    for node in list(root.iter(f"{_W}p", f"{_W}fldChar", f"{_W}t")):
+        kind = node.get(f"{_W}fldCharType")
+        if node.tag == f"{_W}p":
+            in_code.clear()
+        elif kind == "begin":
+            in_code.append(True)
+            for entry in node.xpath(_CHOSEN, namespaces=_SPACES):
+                text = node.makeelement(f"{_W}t")
+                text.text = entry
+                node.addprevious(text)
+        elif in_code and kind == "end":
+            in_code.pop()
+        elif in_code and kind == "separate":
+            in_code[-1] = False
+        elif any(in_code[:-1]):
+            node.text = ""
 
 
 _OTHER_BOXES = ("sPre", "borderBox", "phant")
@@ -384,8 +401,16 @@ def mend_equation(equation: _Element) -> None:
         SubElement(run, f"{MATH}t").text = " ".join(letters)
 
 
+_MOST_SKIPPED = 63  # columns, as many as Word has
+
+
 def _unfold_tables(root: _Element) -> None:
-    """Replace tables of a layout, which hold others or have one column, by what they hold."""
+    """Replace tables of a layout, which hold others or have one column, by what they hold; fill up short rows."""
+    for skipped in list(root.iter(f"{_W}gridBefore")):
+        row, columns = skipped.getparent().getparent(), skipped.get(f"{_W}val", "")
+        count = int(columns) if columns.isdecimal() else 0
+        for _ in range(min(count, _MOST_SKIPPED)):
+            row.insert(0, row.makeelement(f"{_W}tc"))
     for table in root.xpath(
         "//w:tbl[.//w:tbl or not(.//w:tr[count(.//w:tc) > 1])]", namespaces=_SPACES
     ):
@@ -432,6 +457,16 @@ def _item(match: re.Match[str]) -> str:
     return f"{label} "
 
 
+@dataclass
+class _Level:
+    """How a level of a list is numbered: `text` has %1 for the number of the first level, as in "%1.%2"."""
+
+    start: int
+    form: str
+    text: str
+    is_decimal: bool  # also the numbers of other levels
+
+
 _Place = tuple[str, str]  # a list and a level
 
 
@@ -441,14 +476,18 @@ class _Lists:
     def __init__(self, members: Members, styles: Mapping[str, _Element]) -> None:
         self.abstract: dict[str, str] = {}  # of a list, by its id
         self.numbers: dict[_Place, int] = {}  # the last ones, of abstract lists
-        self.levels: dict[_Place, _Element] = {}
+        self.levels: dict[_Place, _Level] = {}
         self.styles = {name: _place(style) for name, style in styles.items()}
         self.begun: set[str] = set()  # lists with a first number of their own
         for entry in _elements(members, "numbering", "abstractNum"):
             name = entry.get(f"{_W}abstractNumId", "")
             for level in entry.iter(f"{_W}lvl"):
-                if _value(level, "w:numFmt") not in ("", "bullet", "none"):
-                    self.levels[name, level.get(f"{_W}ilvl", "0")] = level
+                form, place = _value(level, "w:numFmt"), level.get(f"{_W}ilvl", "0")
+                if form not in ("", "bullet", "none"):
+                    start = int(_value(level, "w:start") or "1")
+                    text = _value(level, "w:lvlText") or f"%{int(place) + 1}."
+                    is_decimal = level.find("w:isLgl", _SPACES) is not None
+                    self.levels[name, place] = _Level(start, form, text, is_decimal)
         for entry in _elements(members, "numbering", "num"):
             name = entry.get(f"{_W}numId", "")
             self.abstract[name] = _value(entry, "w:abstractNumId")
@@ -463,10 +502,10 @@ class _Lists:
         key = self.abstract.get(name, ""), level
         if key not in self.levels:
             return ""
+        number = 1 + self.numbers.get(key, self.levels[key].start - 1)
         if name in self.begun:
             self.begun.discard(name)
-            self.numbers.pop(key, None)
-        number = self._number(key) + (key in self.numbers)
+            number = self.levels[key].start
         # Levels below begin anew.
         for place in list(self.numbers):
             if place[0] == key[0] and place[1] > level:
@@ -474,23 +513,18 @@ class _Lists:
         self.numbers[key] = number
         return self._label(key)
 
-    def _number(self, key: _Place) -> int:
-        """The last number of a level, or its first."""
-        return self.numbers.get(key) or int(_value(self.levels[key], "w:start") or "1")
-
     def _label(self, key: _Place) -> str:
-        """The text of a level, which has %1 for the number of the first level, as in "%1.%2"."""
-        is_decimal = self.levels[key].find("w:isLgl", _SPACES) is not None  # all its numbers are
+        level = self.levels[key]
 
         def number(match: re.Match[str]) -> str:
             place = key[0], str(int(match[1]) - 1)
             if place not in self.levels:
                 return ""
-            form = "decimal" if is_decimal else _value(self.levels[place], "w:numFmt")
-            return numeral(self._number(place), form)
+            other = self.levels[place]
+            form = "decimal" if level.is_decimal else other.form
+            return numeral(self.numbers.get(place, other.start), form)
 
-        text = _value(self.levels[key], "w:lvlText") or f"%{int(key[1]) + 1}."
-        return re.sub("%([1-9])", number, text).strip()
+        return re.sub("%([1-9])", number, level.text).strip()
 
 
 def _place(element: _Element) -> _Place:
@@ -537,16 +571,20 @@ class Notebook(Reader):
         language = kernel.get("language") or info.get("name") or "python"
         blocks = []
         notes: tuple[str, ...] = ()
-        for cell in notebook["cells"]:
-            source = "".join(cell["source"])
-            kind = cell.get("cell_type")
-            if kind == "markdown":
-                blocks.append(closed(source.strip("\n")))
-            elif source.strip():
-                name_of_code = str(language).lower() if kind == "code" else ""
-                blocks.append(fenced(source, name_of_code))
-            if cell.get("outputs"):
-                notes = ("outputs of its cells are left out",)
+        for sheet in notebook.get("worksheets") or [notebook]:  # sheets before version 4
+            for cell in sheet["cells"]:
+                source = "".join(cell.get("source") or cell.get("input") or "")
+                kind = cell.get("cell_type")
+                if kind in ("markdown", "heading"):
+                    text = closed(source.strip("\n"))
+                    if kind == "heading":
+                        text = f"{'#' * min(int(cell.get('level', 1)), 6)} {text}"
+                    blocks.append(text)
+                elif source.strip():
+                    name_of_code = str(language).lower() if kind == "code" else ""
+                    blocks.append(fenced(source, name_of_code))
+                if cell.get("outputs"):
+                    notes = ("outputs of its cells are left out",)
         text = "\n\n".join(filter(str.strip, blocks)).strip()
         if not text:
             raise UnreadError(name, "is a notebook without a text: take it out")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from chunkcore.boundaries import words
 from chunkcore.lazy import needed
 from chunkcore.reading.base import Reader, Reading, left_out, readers
+from chunkcore.reading.visible import raised
 from chunkcore.text import Document
 
 _TOKEN = re.compile(r"(?is)\\([a-z]+)(-?\d+)? ?|\\'[0-9a-f]{2}|\\.|[{}]|[^\\{}]+")
@@ -20,7 +21,16 @@ _DESTINATIONS = {
     "annotation": "comments",
     "moMath": "equations",
 }
-_BREAK = "\ufdd0"  # no character: before each group that is taken out of the text
+# The first two begin it, unless with 0.
+_RAISING = ("super", "up", "nosupersub", "plain", "sub", "dn")
+# No characters: before each group that is taken out of the text, and around raised text.
+_BREAK, _RAISE, _LOWER = "\ufdd0", "\ufdd1", "\ufdd2"
+_RAISED_RTF = re.compile(f"{_RAISE}([^{_RAISE}{_LOWER}]*){_LOWER}|[{_RAISE}{_LOWER}]")
+
+
+def _escaped(sign: str) -> str:
+    """The sign as a group of RTF."""
+    return rf"{{\uc1\u{ord(sign)}?}}"
 
 
 @readers.register("RTF")
@@ -39,6 +49,7 @@ class Rtf(Reader):
         groups = _Groups(frozenset(unshown), frozenset(striprtf.specialchars) | {"u"})
         groups.read(data.decode("latin-1"))
         plain = striprtf.rtf_to_text(groups.rtf(), errors="replace")
+        plain = _RAISED_RTF.sub(lambda match: raised(match[1] or ""), plain)
         texts: dict[str, list[str]] = {"": []}
         for (kind, _), text in zip(groups.parts, plain.split(_BREAK), strict=True):
             texts.setdefault(kind, []).append(text.strip())
@@ -54,16 +65,19 @@ class _State:
 
     pieces: list[str]
     hiding: frozenset[str] = frozenset()
+    is_raised: bool = False
     is_unshown: bool = False
 
-    def turn(self, word: str, argument: str | None) -> None:
+    def turn(self, word: str, *, is_on: bool) -> None:
         """Begin or end what a word does to the text after it."""
+        if word in _HIDING:
+            self.hiding = self.hiding | {word} if is_on else self.hiding - {word}
+            return
+        self.is_raised = word in _RAISING[:2] and is_on
+        sign = _RAISE if self.is_raised else _LOWER
+        self.pieces.append(_escaped(sign))
         if word == "plain":
             self.hiding -= {"v"}
-        elif argument == "0":
-            self.hiding -= {word}
-        else:
-            self.hiding |= {word}
 
 
 @dataclass
@@ -89,14 +103,16 @@ class _Groups:
                 states.pop()
                 if len(states) <= 1:  # what follows the file's own group is not its text
                     return
+                if state.is_raised and not states[-1].is_raised:
+                    state.pieces.append(_escaped(_LOWER))
                 states[-1].pieces.append(piece)
             elif word == "bin":
                 place += max(0, int(match[2] or 0))
             elif word in _DESTINATIONS:
                 state.pieces, state.is_unshown = [], False
                 self.parts.append((_DESTINATIONS[word], state.pieces))
-            elif word in (*_HIDING, "plain"):
-                state.turn(word, match[2])
+            elif word in (*_RAISING, *_HIDING):
+                state.turn(word, is_on=match[2] != "0")
             elif word != "pntext":  # the number of an item is text
                 state.is_unshown |= word in self.unshown or piece == "\\*"
                 self.add(piece, word, state)

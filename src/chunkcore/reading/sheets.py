@@ -74,19 +74,20 @@ def _with_fonts(content: bytes) -> bytes:
 
 def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
     """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
+    get_column_letter = needed("openpyxl.utils", "office", "read XLSX").get_column_letter
     others: Iterable[Sequence[object]] = repeat(())
     sheet.reset_dimensions()  # what the file says of them may be false
     if formulas is not None:
         formulas.reset_dimensions()
         others = formulas.iter_rows(values_only=True)
-    for row, written in zip(sheet.iter_rows(), others, strict=False):
+    for number, (row, written) in enumerate(zip(sheet.iter_rows(), others, strict=False), start=1):
         cells = list(map(_cell, row))
         for column, (cell, formula) in enumerate(zip(row, written, strict=False)):
             formula = str(getattr(formula, "text", formula))
             # One that is computed to be empty is a text ("str").
             if cell.value is None and cell.data_type != "str" and formula.startswith("="):
                 cells[column] = formula
-                shown.append(f"{sheet.title}!{cell.coordinate}")
+                shown.append(f"{sheet.title}!{get_column_letter(column + 1)}{number}")
         yield cells
 
 
@@ -172,26 +173,44 @@ def _number(value: float, number_format: str) -> str:
     place = 2 if value == 0 else int(value < 0)  # of the part for zero, or for numbers below it
     form = sections[place] if place < len(sections) else sections[0]
     number = _LITERAL.sub(lambda literal: " " * len(literal[0]), form)  # at its places
-    words = "".join(literal[1] or "" for literal in _LITERAL.finditer(form)).strip()
-    digits = re.search("[0#?](?:.*[0#?])?", number)
-    if digits is None and re.search(r"[^\W\d_]", words):
+    places = [digit.start() for digit in re.finditer("[0#?]", number)]
+    literals = list(_LITERAL.finditer(form))
+    words = "".join(literal[1] or "" for literal in literals).strip()
+    if not places and re.search(r"[^\W\d_]", words):
         return words
     if "%" in number:
         return f"{100 * value:.12g}%"
-    if digits is None or number.rstrip().endswith(","):  # "0,": thousands
+    if not places or number.rstrip().endswith(","):  # "0,": thousands
         return str(value)
-    before, after = _literals(form[: digits.start()]), _literals(form[digits.end() :])
+    before = after = ""
+    for literal in literals:
+        shown = "".join(filter(None, literal.groups()))
+        if literal.start() < places[0]:
+            before += shown
+        elif literal.start() > places[-1]:
+            after += shown
     if form is not sections[0]:  # its sign stands before all
         before, after = before.strip("-( "), after.strip("-) ")
     sign = "-" if value < 0 else ""
-    text = str(abs(value))
-    if isinstance(value, int) and not digits[0].strip("0"):
-        text = text.zfill(len(digits[0]))
+    text = _placed(abs(value), form[places[0] : places[-1] + 1])
     return f"{sign}{before}{text} {after.strip()}".strip()
 
 
-def _literals(form: str) -> str:
-    return "".join("".join(filter(None, groups)) for groups in _LITERAL.findall(form))
+def _placed(value: float, form: str) -> str:
+    """The digits of a whole number at their places, as in "000-0000"; of other numbers as they are."""
+    digits = str(value)
+    form = form.replace("\\", "")
+    if not isinstance(value, int) or re.search(r"[^0#?() -]", form):
+        return digits
+    places = len(re.findall("[0#?]", form))
+    if len(digits) < places:
+        if re.search("[#?]", form):
+            return digits
+        digits = digits.zfill(places)
+    first = 1 + len(digits) - places
+    others = iter(digits[first:])
+    text = digits[:first] + re.sub("[0#?]", lambda _: next(others), form[1:])
+    return f"({text}" if text.count(")") > text.count("(") else text
 
 
 def table(rows: Iterable[Sequence[str]]) -> str:

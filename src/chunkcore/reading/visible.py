@@ -439,13 +439,14 @@ def _converter() -> Any:  # noqa: C901  # of all its methods together
 
 _LETTERS = pairs("a=lowerLetter A=upperLetter i=lowerRoman I=upperRoman")
 _ROMAN = pairs("m=1000 cm=900 d=500 cd=400 c=100 xc=90 l=50 xl=40 x=10 ix=9 v=5 iv=4 i=1")
+_DIGITS = "〇一二三四五六七八九"
 
 
 def numeral(number: int, form: str) -> str:
     """A number as Word writes it in one of its forms: after z comes aa, then bb.
 
-    >>> numeral(27, "upperLetter"), numeral(14, "lowerRoman"), numeral(7, "decimalZero")
-    ('AA', 'xiv', '07')
+    >>> numeral(27, "upperLetter"), numeral(14, "lowerRoman"), numeral(7, "decimalZero"), numeral(20, "chineseCounting")
+    ('AA', 'xiv', '07', '二十')
     """
     if form == "decimalZero":
         return f"{number:02}"
@@ -459,6 +460,10 @@ def numeral(number: int, form: str) -> str:
         for letters, value in _ROMAN.items():
             text += number // int(value) * letters
             number %= int(value)
+    elif "Counting" in form and number < 100:
+        tens, ones = divmod(number, 10)
+        counted = f"{_DIGITS[tens]}十{_DIGITS[ones]}".removeprefix("〇十").strip("〇")
+        text = counted.replace("一十", "十")
     return text.upper() if form.startswith("upper") else text
 
 
