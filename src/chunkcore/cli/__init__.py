@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence, Set
 from contextvars import copy_context
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,7 +23,7 @@ import typer
 
 from chunkcore import guesses
 from chunkcore.cli import options, questions, reports, search
-from chunkcore.cli.options import REGISTRIES, grouped, registered
+from chunkcore.cli.options import grouped
 from chunkcore.cli.running import StoppedError, StopSignals, say
 from chunkcore.errors import (
     ChunkcoreError,
@@ -72,30 +73,50 @@ def _any_command(
         raise typer.Exit
 
 
+# The module of each registry.
+_REGISTRIES = {
+    "chunkers": "chunkcore.chunkers",
+    "retrievers": "chunkcore.retrieval.base",
+    "stages": "chunkcore.retrieval.stage",
+    "measures": "chunkcore.evaluation.measures",
+    "counters": "chunkcore.tokens.counters",
+    "embedders": "chunkcore.models.loading",
+    "llms": "chunkcore.models.endpoint",
+}
+
+
 @grouped
-def list_names(kind: str = "") -> None:
+def list_names(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help=f"{', '.join(_REGISTRIES)}.",
+            autocompletion=lambda: list(_REGISTRIES),
+        ),
+    ] = "",
+) -> None:
     """List chunkers, retrievers, measures, ...
 
     Each name comes with its options and defaults. It is written with its options as name:option=value,option=value.
     What installed packages add is listed, too.
 
     Example: chunkcore list chunkers
-
-    Arguments:
-        KIND: chunkers, retrievers, stages, measures, counters, embedders, llms.
     """
     from rich.console import Console
     from rich.text import Text
 
     if not kind:
-        say(*(f"chunkcore list {name}" for name in REGISTRIES))
+        say(*(f"chunkcore list {name}" for name in _REGISTRIES))
         return
     kind = guesses.KINDS.get(kind, kind)
-    if kind not in REGISTRIES:
-        expected = f"expected one of {', '.join(REGISTRIES)}{suggestion(kind, REGISTRIES)}"
+    if kind not in _REGISTRIES:
+        expected = f"expected one of {', '.join(_REGISTRIES)}{suggestion(kind, _REGISTRIES)}"
         raise OptionError(f"unknown kind {echo(kind)}: {expected}")
+    module = _REGISTRIES[kind]
+    import_module(module.rpartition(".")[0])  # whose modules register what they hold
     console = Console(soft_wrap=True)
-    for name, thing in registered(kind).items():
+    for name, thing in getattr(import_module(module), kind).items():
         title = cleandoc(thing.__doc__ or "").partition("\n")[0]
         console.print(Text(name, style="bold"), Text(title))
         for option in fields(thing) if is_dataclass(thing) else ():
@@ -108,28 +129,21 @@ cache = typer.Typer(
     no_args_is_help=True,
     help="Measure or clear the cache of models.",
 )
+File = Annotated[Path | None, options.value_option("FILE", "Default: the user's cache.", "--cache")]
 
 
 @cache.command()
 @grouped
-def size(cache: Path | None = None) -> None:
-    """Say what the cache holds.
-
-    Options:
-        --cache FILE: Default: the user's cache.
-    """
-    say(_described(_opened(cache)))
+def size(file: File = None) -> None:
+    """Say what the cache holds."""
+    say(_described(_opened(file)))
 
 
 @cache.command()
 @grouped
-def clear(cache: Path | None = None) -> None:
-    """Remove every entry. The exit code is 1 if some are still there.
-
-    Options:
-        --cache FILE: Default: the user's cache.
-    """
-    opened = _opened(cache)
+def clear(file: File = None) -> None:
+    """Remove every entry. The exit code is 1 if some are still there."""
+    opened = _opened(file)
     say(f"{opened.clear():,} entries removed", _described(opened))
     contents = opened.size()
     if contents.vectors or contents.answers:

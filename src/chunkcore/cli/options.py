@@ -1,19 +1,18 @@
 """Options that several commands share: each defined once, in help panels, with what it builds.
 
 A dataclass here is a group of options. `grouped` gives a command the options of its parameters of such classes: with
-plain parameters, `compare` would have thirty. What an option is for stands in a docstring.
+plain parameters, `compare` would have thirty. The other names are single options.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from inspect import Parameter, Signature, getdoc, signature
 from pathlib import Path
@@ -31,83 +30,6 @@ if TYPE_CHECKING:
     from chunkcore.study.comparing import StudySettings
     from chunkcore.text import Document
 
-# The module of each registry.
-REGISTRIES = {
-    "chunkers": "chunkcore.chunkers",
-    "retrievers": "chunkcore.retrieval.base",
-    "stages": "chunkcore.retrieval.stage",
-    "measures": "chunkcore.evaluation.measures",
-    "counters": "chunkcore.tokens.counters",
-    "embedders": "chunkcore.models.loading",
-    "llms": "chunkcore.models.endpoint",
-}
-
-
-def registered(kind: str) -> Mapping[str, Any]:
-    """What is registered of a kind, by name."""
-    module = REGISTRIES[kind]
-    import_module(module.rpartition(".")[0])  # whose modules register what they hold
-    entries: Mapping[str, Any] = getattr(import_module(module), kind)
-    return entries
-
-
-class Shared:
-    """Options of several commands, unless a command or a group describes them otherwise.
-
-    Documents and questions:
-        DOCS: A folder, a file, or a documents.jsonl.
-        --docs DOCS: The same as DOCS.
-        --questions FILE: A questions.jsonl, a CSV or a TSV.
-        --follow-links: Read links out of a folder.
-
-    Options:
-        --chunker -s SPEC: name:option=value,...; repeatable (list chunkers).
-        --embedder -e NAME: A sentence-transformers model.
-        --output -o FOLDER: Where results are written.
-        --seed N>=0: For random choices.
-
-    Statistics:
-        --resamples N>=100<=1000000: Resamples of the bootstrap.
-    """
-
-
-# What a shell completes, by parameter.
-_COMPLETED: dict[str, Callable[[], list[str]]] = {
-    "chunker": lambda: list(registered("chunkers")),
-    "retriever": lambda: list(registered("retrievers")),
-    "kind": lambda: list(REGISTRIES),
-}
-_RENAMED = {"docs": "docs_option", "json": "as_json"}  # parameters without their flag's name
-
-
-def _read(thing: Any) -> tuple[str, dict[str, Any]]:
-    """A docstring's prose, and typer's description of each parameter that another section of it has.
-
-    A section's heading names a panel of the help. A line has flags, the value's name and its ends, and what the
-    option is for; an argument has no flags.
-    """
-    prose = []
-    described: dict[str, Any] = {}
-    for paragraph in (getdoc(thing) or "").split("\n\n"):
-        heading, _, lines = paragraph.partition("\n")
-        if not lines.startswith(" "):
-            prose.append(" ".join(paragraph.split()))
-            continue
-        for line in lines.splitlines():
-            left, _, text = line.strip().partition(": ")
-            words = left.split()
-            flags = [word for word in words if word.startswith("-")]
-            metavar, *ends = re.split("[<>]=", " ".join(words[len(flags) :]))
-            name = metavar.lower()
-            if flags:
-                name = flags[0].partition("/")[0].strip("-").replace("-", "_")
-                name = _RENAMED.get(name, name)
-            about: dict[str, Any] = {"help": text, "rich_help_panel": heading.rstrip(":")}
-            about |= zip(("min", "max"), map(int, ends), strict=False)
-            about |= {"metavar": metavar or None, "autocompletion": _COMPLETED.get(name)}
-            described[name] = typer.Option(*flags, **about) if flags else typer.Argument(**about)
-    return "\n\n".join(prose), described
-
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command as typer reads it: in place of each parameter that is a group of options, these options.
@@ -115,7 +37,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     Every number is finite: to typer, NaN is in every range. Every command takes ``--quiet``.
 
     >>> @grouped
-    ... def run(statistics: Statistics, output: Path = Path("out")) -> None: ...
+    ... def run(statistics: Statistics, output: Output = Path("out")) -> None: ...
     >>> list(signature(run).parameters)
     ['margin', 'by', 'seed', 'resamples', 'output', 'quiet']
     """
@@ -145,26 +67,75 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    prose, _ = _read(command)
-    run.__doc__ = prose.replace("[", r"\[")  # as they are: rich takes brackets for its markup
+    # A paragraph a line, and brackets as they are, which rich takes for its markup.
+    paragraphs = (getdoc(command) or "").split("\n\n")
+    text = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    run.__doc__ = text.replace("[", r"\[")
     return run
 
 
 def _parameters(thing: Any) -> list[Parameter]:
-    """The parameters of a function or a class, with what their annotations stand for and what docstrings say."""
-    hints = get_type_hints(thing)
-    described = {**_read(Shared)[1], **_read(thing)[1]}
-    parameters = []
-    for name, parameter in signature(thing).parameters.items():
-        annotation = hints[name]
-        if name in described:
-            annotation = Annotated[annotation, described[name]]
-        parameters.append(parameter.replace(annotation=annotation))
-    return parameters
+    """The parameters of a function or a class, with what their annotations stand for."""
+    hints = get_type_hints(thing, include_extras=True)
+    parameters = signature(thing).parameters.values()
+    return [parameter.replace(annotation=hints[parameter.name]) for parameter in parameters]
 
+
+def number_option(help_text: str, least: int = 0, *names: str) -> Any:
+    """An option for a whole number of at least `least`."""
+    return value_option("N", help_text, *names, min=least)
+
+
+def value_option(metavar: str | None, help_text: str, *names: str, **more: Any) -> Any:
+    """An option for a text, a path or an unbounded number; `more` as of `typer.Option`."""
+    return typer.Option(*names, metavar=metavar, help=help_text, **more)
+
+
+def flag_option(help_text: str, *names: str) -> Any:
+    """An option without a value."""
+    return typer.Option(*names, help=help_text)
+
+
+def _names(module: str, registry: str) -> Callable[[], list[str]]:
+    return lambda: list(getattr(import_module(module), registry))
+
+
+chunker = partial(
+    typer.Option,
+    "--chunker",
+    "-s",
+    metavar="SPEC",
+    autocompletion=_names("chunkcore.chunkers", "chunkers"),
+)
+retriever = partial(
+    typer.Option,
+    "--retriever",
+    "-r",
+    metavar="SPEC",
+    autocompletion=_names("chunkcore.retrieval", "retrievers"),
+)
+_DATA = "Documents and questions"
+_data = partial(value_option, rich_help_panel=_DATA)
+_scores = partial(value_option, rich_help_panel="Scores")
+_statistics = partial(value_option, rich_help_panel="Statistics")
+_models = partial(value_option, rich_help_panel="Models")
 
 _QUIET = Annotated[bool, typer.Option("--quiet", "-q", hidden=True, help="Show no progress.")]
+Repeatable = list[str] | None
+FollowLinks = Annotated[bool, flag_option("Read links out of a folder.", "--follow-links")]
 By = Literal["auto", "question", "document"]  # that of the library, whose module is heavy
+Questions = Annotated[
+    Path | None, _data("FILE", "A questions.jsonl, a CSV or a TSV.", "--questions")
+]
+ChunkerSpecs = Annotated[
+    Repeatable, chunker(help="name:option=value,...; repeatable (list chunkers).")
+]
+EmbedderName = Annotated[
+    str, value_option("NAME", "A sentence-transformers model.", "--embedder", "-e")
+]
+Seed = Annotated[int, number_option("For random choices.")]
+Resamples = Annotated[int, _statistics("N", "Resamples of the bootstrap.", min=100, max=1_000_000)]
+Output = Annotated[Path, value_option("FOLDER", "Where results are written.", "--output", "-o")]
 # Where results are written by default: a search does not replace the report of a comparison.
 REPORT, TUNING = Path("chunkcore-report"), Path("chunkcore-tuning")
 
@@ -173,9 +144,16 @@ REPORT, TUNING = Path("chunkcore-report"), Path("chunkcore-tuning")
 class Documents:
     """Documents, without questions."""
 
-    docs: Path | None = None
-    docs_option: Path | None = None
-    follow_links: bool = False
+    docs: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DOCS]", help="A folder, a file, or a documents.jsonl.", rich_help_panel=_DATA
+        ),
+    ] = None
+    docs_option: Annotated[Path | None, _data("DOCS", "The same as DOCS.", "--docs")] = None
+    follow_links: Annotated[bool, _data(None, "Read links out of a folder.", "--follow-links")] = (
+        False
+    )
 
     @property
     def folder(self) -> Path | None:
@@ -206,7 +184,7 @@ class Documents:
 class Data(Documents):
     """Documents and questions; by default the collection that ships with the package."""
 
-    questions: Path | None = None
+    questions: Questions = None
 
     @property
     def pasted_folder(self) -> str:
@@ -246,37 +224,45 @@ class Data(Documents):
 
 @dataclass
 class Scoring:
-    """What is scored, which measure the verdict is about, and what fails a build.
+    """What is scored, which measure the verdict is about, and what fails a build."""
 
-    Scores:
-        --k -k DEPTH: 1000tok, 5 or min; repeatable. Default: 1000tok, 5, 10, min.
-        --measure NAME: Measure that decides (list measures). Default: Recall at the first k.
-        --require TEXT: Fail if the whole interval is below this: HitRate@5>=0.70; repeatable.
-        --baseline NAME|FILE: The system that you run today; or an earlier report.json: fail on a significant drop.
-        --counter NAME: Tokenizer that counts.
-    """
-
-    k: list[str] | None = None
-    measure: str = ""
-    require: list[str] | None = None
-    baseline: str = ""
-    counter: str = "cl100k_base"
+    k: Annotated[
+        Repeatable,
+        _scores(
+            "DEPTH", "1000tok, 5 or min; repeatable. Default: 1000tok, 5, 10, min.", "--k", "-k"
+        ),
+    ] = None
+    measure: Annotated[
+        str,
+        _scores("NAME", "Measure that decides (list measures). Default: Recall at the first k."),
+    ] = ""
+    require: Annotated[
+        Repeatable,
+        _scores("TEXT", "Fail if the whole interval is below this: HitRate@5>=0.70; repeatable."),
+    ] = None
+    baseline: Annotated[
+        str,
+        _scores(
+            "NAME|FILE",
+            "The system that you run today; or an earlier report.json: fail on a significant drop.",
+        ),
+    ] = ""
+    counter: Annotated[str, _scores("NAME", "Tokenizer that counts.")] = "cl100k_base"
 
 
 @dataclass
 class Statistics:
-    """How reports are compared.
+    """How reports are compared."""
 
-    Statistics:
-        --margin POINTS>=0: Differences to ignore.
-        --by UNIT: Resample questions or documents; auto: documents if questions share them.
-        --seed N>=0: Seed of all random choices.
-    """
-
-    margin: float = 2.0
-    by: By = "auto"
-    seed: int = 0
-    resamples: int = 10_000
+    margin: Annotated[float, _statistics("POINTS", "Differences to ignore.", min=0)] = 2.0
+    by: Annotated[
+        By,
+        _statistics(
+            "UNIT", "Resample questions or documents; auto: documents if questions share them."
+        ),
+    ] = "auto"
+    seed: Annotated[int, _statistics("N", "Seed of all random choices.", min=0)] = 0
+    resamples: Resamples = 10_000
 
 
 def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> StudySettings:
@@ -307,21 +293,21 @@ def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> Stu
 
 @dataclass
 class Models:
-    """What models cost, and what is kept of them.
+    """What models cost, and what is kept of them."""
 
-    Models:
-        --dry-run: Print calls and cost; send nothing.
-        --no-cache: Do not cache vectors and answers.
-        --cache FILE: Cache of vectors and answers.
-        --input-price PRICE: Price of a million input tokens.
-        --output-price PRICE: Price of a million output tokens.
-    """
-
-    dry_run: bool = False
-    no_cache: bool = False
-    cache: Path | None = None
-    input_price: float | None = None
-    output_price: float | None = None
+    dry_run: Annotated[bool, _models(None, "Print calls and cost; send nothing.", "--dry-run")] = (
+        False
+    )
+    no_cache: Annotated[bool, _models(None, "Do not cache vectors and answers.", "--no-cache")] = (
+        False
+    )
+    cache: Annotated[Path | None, _models("FILE", "Cache of vectors and answers.")] = None
+    input_price: Annotated[float | None, _models("PRICE", "Price of a million input tokens.")] = (
+        None
+    )
+    output_price: Annotated[float | None, _models("PRICE", "Price of a million output tokens.")] = (
+        None
+    )
 
     def language_models(self) -> running.LanguageModels:
         """The language models of a command, by these prices."""

@@ -8,12 +8,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chunkcore.cli import options
-from chunkcore.cli.options import Documents, check_outside, grouped
+from chunkcore.cli.options import (
+    Documents,
+    check_outside,
+    flag_option,
+    grouped,
+    number_option,
+    value_option,
+)
 from chunkcore.cli.running import StoppedError, reporting, say
 from chunkcore.errors import MissingExtraError, OptionError, counted, echo
 
@@ -27,24 +34,19 @@ app = typer.Typer(no_args_is_help=True, help="Write questions with evidence, and
 
 @dataclass
 class Generation:
-    """What is asked of the model, and which of its questions are kept.
+    """What is asked of the model, and which of its questions are kept."""
 
-    Options:
-        --llm NAME: A model: openai:MODEL@URL.
-        --count -n N>=1: How many, before the filters.
-        --sample-size N>=100: Characters of a passage.
-        --concurrency N>=1: Questions at once.
-        --embedder -e NAME: Of the filters; or none.
-        --max-calls N>=0: At most, in this run.
-    """
-
-    llm: str
-    count: int = 100
-    seed: int = 0
-    sample_size: int = 4_000
-    concurrency: int = 4
-    embedder: str = "all-MiniLM-L6-v2"
-    max_calls: int | None = None
+    llm: Annotated[str, value_option("NAME", "A model: openai:MODEL@URL.", "--llm")]
+    questions: Annotated[
+        int, number_option("How many, before the filters.", 1, "--count", "-n")
+    ] = 100
+    seed: options.Seed = 0
+    sample_size: Annotated[int, number_option("Characters of a passage.", 100)] = 4_000
+    concurrency: Annotated[int, number_option("Questions at once.", 1)] = 4
+    embedder: Annotated[
+        str, value_option("NAME", "Of the filters; or none.", "--embedder", "-e")
+    ] = "all-MiniLM-L6-v2"
+    max_calls: Annotated[int | None, number_option("At most, in this run.")] = None
 
 
 @app.command()
@@ -53,7 +55,9 @@ def generate(
     generation: Generation,
     documents: Documents,
     costs: options.Models,
-    output: Path = Path("questions.jsonl"),
+    output: Annotated[
+        Path, value_option("FILE", "The questions; names the other files.", "--output", "-o")
+    ] = Path("questions.jsonl"),
 ) -> None:
     """Let a language model write questions, each with the excerpts that answer it.
 
@@ -61,9 +65,6 @@ def generate(
     the same command resumes. The exit code is 1 if there are fewer questions than wanted.
 
     Example: chunkcore questions generate docs/ --llm openai:qwen3:8b@http://localhost:11434/v1
-
-    Options:
-        --output -o FILE: The questions; names the other files.
     """
     from chunkcore.models.llm import get_llm
     from chunkcore.questions import GenerationOptions, estimate_generation, generate_benchmark
@@ -71,7 +72,7 @@ def generate(
 
     models = costs.language_models()
     settings = GenerationOptions(
-        questions=generation.count,
+        questions=generation.questions,
         seed=generation.seed,
         sample_size=generation.sample_size,
         concurrency=generation.concurrency,
@@ -170,10 +171,18 @@ _STAGES = {
 @grouped
 def label(
     source: Documents,
-    questions: Path | None = None,
-    column: str = "",
-    output: Path = Path("questions.jsonl"),
-    browser: bool = True,
+    questions: Annotated[
+        Path | None,
+        value_option("FILE", "Questions: one a line, or a CSV, TSV or JSON lines.", "--questions"),
+    ] = None,
+    column: Annotated[str, value_option("NAME", "The column of --questions that has them.")] = "",
+    output: Annotated[
+        Path, value_option("FILE", "The questions with evidence.", "--output", "-o")
+    ] = Path("questions.jsonl"),
+    port: Annotated[
+        int, value_option("N", "Of this machine; 0: a free one.", min=0, max=65535)
+    ] = 0,
+    browser: Annotated[bool, flag_option("Open the page.", "--browser/--no-browser")] = True,
 ) -> None:
     """Mark evidence in your documents, in a browser.
 
@@ -182,12 +191,6 @@ def label(
     works by keyboard. Every click is saved in --output at once, and the same command resumes.
 
     Example: chunkcore questions label docs/ --questions asked.txt
-
-    Options:
-        --questions FILE: Questions: one a line, or a CSV, TSV or JSON lines.
-        --column NAME: The column of --questions that has them.
-        --output -o FILE: The questions with evidence.
-        --browser/--no-browser: Open the page.
     """
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
     from chunkcore.retrieval import chunk_corpus, get_retriever
@@ -198,7 +201,7 @@ def label(
     units = chunk_corpus(documents, "sentence:size=25")
     index = get_retriever("passages:lexical").index(units)
     labelled = LabelledQuestions(documents, output, listed)
-    with LabelServer(labelled, index) as server:
+    with LabelServer(labelled, index, port) as server:
         say(f"Mark evidence at {server.address}", f"Every click is saved in {output}. Ctrl-C ends.")
         try:
             with _opened(server.address) if browser else nullcontext():
@@ -226,12 +229,16 @@ def _opened(address: str) -> Iterator[None]:
 @grouped
 def check(
     source: Documents,
-    questions: Path | None = None,
-    size: int = 200,
-    embedder: str = "all-MiniLM-L6-v2",
-    ignore: list[str] | None = None,
-    as_json: bool = False,
-    fix: bool = False,
+    questions: options.Questions = None,
+    size: Annotated[int, number_option("Tokens of the chunks to be compared.", 1)] = 200,
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+    ignore: Annotated[
+        options.Repeatable, value_option("KIND", "A kind that is fine; repeatable.")
+    ] = None,
+    as_json: Annotated[bool, flag_option("Print all findings as JSON instead.", "--json")] = False,
+    fix: Annotated[
+        bool, flag_option("Write the place of evidence that stands in other words.", "--fix")
+    ] = False,
 ) -> None:
     """Find what is wrong with questions and their evidence, before chunkers are compared on them.
 
@@ -239,12 +246,6 @@ def check(
     their answer. The exit code is 1 if something is wrong.
 
     Example: chunkcore questions check docs/ --questions questions.jsonl --size 400 --ignore leakage --json
-
-    Options:
-        --size N>=1: Tokens of the chunks to be compared.
-        --ignore KIND: A kind that is fine; repeatable.
-        --json: Print all findings as JSON instead.
-        --fix: Write the place of evidence that stands in other words.
     """
     from chunkcore.questions.validate import (
         KINDS,
@@ -290,20 +291,20 @@ def _filter_model(name: str) -> CachedEmbedder | None:
 
 
 @app.command()
-@grouped
-def accept(file: Path) -> None:
+def accept(
+    edited: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A questions.jsonl or documents.jsonl of yours.")
+    ],
+) -> None:
     """Accept a file that you edited by hand: its checksum in checksums.json is written anew.
 
     Example: chunkcore questions accept docs/questions.jsonl
-
-    Arguments:
-        FILE: A questions.jsonl or documents.jsonl of yours.
     """
     from chunkcore.files import accept_edit, json_lines
 
-    rows = sum(1 for _ in json_lines(file))
-    accept_edit(file)
-    say(f"{file} is accepted as it is, with {counted(rows, 'line')}")
+    rows = sum(1 for _ in json_lines(edited))
+    accept_edit(edited)
+    say(f"{edited} is accepted as it is, with {counted(rows, 'line')}")
 
 
 _LISTED = 20  # of a kind

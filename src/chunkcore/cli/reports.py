@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from chunkcore.cli import options
 from chunkcore.cli.options import (
     REPORT,
+    ChunkerSpecs,
     Data,
     Models,
+    Output,
+    Repeatable,
     Scoring,
     Statistics,
     check_output,
+    flag_option,
     grouped,
+    number_option,
     study_settings,
+    value_option,
 )
 from chunkcore.cli.running import LanguageModels, StoppedError, reporting, say
 from chunkcore.errors import OptionError, counted
@@ -33,24 +39,34 @@ if TYPE_CHECKING:
 
 @dataclass
 class Systems:
-    """What is compared.
+    """What is compared."""
 
-    Options:
-        --retriever -r SPEC: dense, bm25, hybrid+window:1, ...; repeatable. Default: hybrid and passages.
-        --embedder -e NAME: A model; repeatable. Default: all-MiniLM-L6-v2.
-        --embed-price PRICE: The embedder's price for a million tokens.
-        --run FILE: Hits of your retriever: scored alone, and with passages behind them.
-        --extras/--no-extras: Also try passages behind a retriever.
-        --every-question: Stop no system that is surely behind.
-    """
-
-    chunker: list[str] | None = None
-    retriever: list[str] | None = None
-    embedder: list[str] | None = None
-    embed_price: float | None = None
-    run: list[Path] | None = None
-    extras: bool = True
-    every_question: bool = False
+    chunker: ChunkerSpecs = None
+    retriever: Annotated[
+        Repeatable,
+        options.retriever(
+            help="dense, bm25, hybrid+window:1, ...; repeatable. Default: hybrid and passages."
+        ),
+    ] = None
+    embedder: Annotated[
+        Repeatable,
+        value_option("NAME", "A model; repeatable. Default: all-MiniLM-L6-v2.", "--embedder", "-e"),
+    ] = None
+    embed_price: Annotated[
+        float | None, value_option("PRICE", "The embedder's price for a million tokens.")
+    ] = None
+    run: Annotated[
+        list[Path] | None,
+        value_option(
+            "FILE", "Hits of your retriever: scored alone, and with passages behind them."
+        ),
+    ] = None
+    extras: Annotated[
+        bool, flag_option("Also try passages behind a retriever.", "--extras/--no-extras")
+    ] = True
+    every_question: Annotated[
+        bool, flag_option("Stop no system that is surely behind.", "--every-question")
+    ] = False
 
     def retrievers(self) -> Sequence[str]:
         """Those named, or the default ones; without any model, those that compare words alone."""
@@ -70,8 +86,10 @@ def compare(
     scoring: Scoring,
     statistics: Statistics,
     costs: Models,
-    save_runs: Path | None = None,
-    output: Path = REPORT,
+    save_runs: Annotated[
+        Path | None, value_option("FOLDER", "Write all hits as run files.")
+    ] = None,
+    output: Output = REPORT,
 ) -> None:
     """Compare chunkers, retrievers and embedders.
 
@@ -83,9 +101,6 @@ def compare(
     Example: chunkcore compare docs/ --questions questions.jsonl -s recursive:size=200 -s sentence:size=50 -r passages
 
     Example: chunkcore compare docs/ --questions questions.jsonl --require "HitRate@5>=0.70" --baseline report.json
-
-    Options:
-        --save-runs FOLDER: Write all hits as run files.
     """
     from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import write_runs
@@ -166,29 +181,26 @@ def _embedding_notes(
 
 @grouped
 def score(
-    run: list[Path],
+    runs: Annotated[list[Path], value_option("FILE", "A run: JSON lines; repeatable.", "--run")],
     data: Data,
     scoring: Scoring,
     statistics: Statistics,
-    output: Path = REPORT,
+    output: Output = REPORT,
 ) -> None:
     """Score the hits of any system: run files.
 
     A run file is a system; systems are compared.
 
     Example: chunkcore score docs/ --questions questions.jsonl --run bm25.jsonl --run ours.jsonl
-
-    Options:
-        --run FILE: A run: JSON lines; repeatable.
     """
     from chunkcore.study.comparing import compare_systems
 
     settings = study_settings(statistics, scoring, extras=False)
     check_output(output)
     benchmark = data.benchmark(output)
-    runs = _read(run, benchmark)
-    page = compare_systems(benchmark, [], [], settings=settings, runs=runs)
-    files = {read.name: str(path) for read, path in zip(runs, run, strict=True)}
+    read = _read(runs, benchmark)
+    page = compare_systems(benchmark, [], [], settings=settings, runs=read)
+    files = {run.name: str(path) for run, path in zip(read, runs, strict=True)}
     page = replace(page, settings={**page.settings, **files})
     _finish(page, data, output, LanguageModels(), settings)
 
@@ -211,27 +223,21 @@ def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
 
 @dataclass
 class Grid:
-    """How a grid is searched: the options of `TuneOptions`.
+    """How a grid is searched: the options of `TuneOptions`."""
 
-    Options:
-        --measure NAME: What is maximised.
-        --counter NAME: The tokenizer of sizes.
-        --draws N>=0: Random configurations of the grid; 0: all.
-        --folds N>=2: Parts held out in turn.
-        --by UNIT: Kept together: auto, document or question.
-        --default SPEC: Chunker to keep unless another is better.
-        --default-retriever SPEC: Its retriever. Default: the first.
-    """
-
-    measure: str = "Recall@1000tok"
-    counter: str = "cl100k_base"
-    draws: int = 0
-    folds: int = 5
-    by: options.By = "auto"
-    default: str = ""
-    default_retriever: str = ""
-    seed: int = 0
-    resamples: int = 10_000
+    measure: Annotated[str, value_option("NAME", "What is maximised.")] = "Recall@1000tok"
+    counter: Annotated[str, value_option("NAME", "The tokenizer of sizes.")] = "cl100k_base"
+    draws: Annotated[int, number_option("Random configurations of the grid; 0: all.")] = 0
+    folds: Annotated[int, number_option("Parts held out in turn.", 2)] = 5
+    by: Annotated[
+        options.By, value_option("UNIT", "Kept together: auto, document or question.")
+    ] = "auto"
+    default: Annotated[str, value_option("SPEC", "Chunker to keep unless another is better.")] = ""
+    default_retriever: Annotated[
+        str, value_option("SPEC", "Its retriever. Default: the first.")
+    ] = ""
+    seed: options.Seed = 0
+    resamples: options.Resamples = 10_000
 
 
 @grouped
@@ -239,10 +245,15 @@ def tune(
     data: Data,
     costs: Models,
     grid: Grid,
-    chunker: list[str] | None = None,
-    retriever: list[str] | None = None,
-    embedder: str = "all-MiniLM-L6-v2",
-    output: Path = options.TUNING,
+    chunker: ChunkerSpecs = None,
+    retriever: Annotated[
+        Repeatable,
+        options.retriever(
+            help="Repeatable, or {a,b}. Default: passages with four balances, hybrid."
+        ),
+    ] = None,
+    embedder: options.EmbedderName = "all-MiniLM-L6-v2",
+    output: Output = options.TUNING,
 ) -> None:
     """Try many options; score the best on other questions.
 
@@ -250,9 +261,6 @@ def tune(
     it.
 
     Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
-
-    Options:
-        --retriever -r SPEC: Repeatable, or {a,b}. Default: passages with four balances, hybrid.
     """
     from chunkcore.chunkers import get_chunker
     from chunkcore.study.comparing import tuning_page

@@ -11,12 +11,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from chunkcore.cli import options
-from chunkcore.cli.options import cached_embedder, grouped
+from chunkcore.cli.options import (
+    EmbedderName,
+    FollowLinks,
+    cached_embedder,
+    flag_option,
+    grouped,
+    number_option,
+    value_option,
+)
 from chunkcore.cli.running import say
 from chunkcore.errors import DataError, OptionError, counted, echo, warn_user
 from chunkcore.plain import terminal_block, terminal_text
@@ -27,26 +35,27 @@ if TYPE_CHECKING:
     from chunkcore.scale.folder_index import FolderIndex
     from chunkcore.text import Chunk, Document
 
+Source = Annotated[
+    Path,
+    typer.Argument(metavar="DOCS", help="A folder, a file, a documents.jsonl, or a saved index."),
+]
+Verify = Annotated[
+    bool, flag_option("Read every file again, even if it looks unchanged.", "--verify")
+]
+
 
 @dataclass
 class Opening:
-    """What is searched, and how its index is kept.
+    """What is searched, and how its index is kept."""
 
-    Arguments:
-        DOCS: A folder, a file, a documents.jsonl, or a saved index.
-
-    Options:
-        --dense: Search by meaning, too, with a model.
-        --verify: Read every file again, even if it looks unchanged.
-        --no-cache: Do not keep the index and vectors.
-    """
-
-    docs: Path
-    dense: bool = False
-    embedder: str = "all-MiniLM-L6-v2"
-    verify: bool = False
-    follow_links: bool = False
-    no_cache: bool = False
+    docs: Source
+    dense: Annotated[bool, flag_option("Search by meaning, too, with a model.", "--dense")] = False
+    embedder: EmbedderName = "all-MiniLM-L6-v2"
+    verify: Verify = False
+    follow_links: FollowLinks = False
+    no_cache: Annotated[bool, flag_option("Do not keep the index and vectors.", "--no-cache")] = (
+        False
+    )
 
     def open(self) -> FolderIndex:
         """A saved index as it is, or the index of files as they are now, kept in the user's cache."""
@@ -94,11 +103,14 @@ class Opening:
 @grouped
 def search(
     opening: Opening,
-    question: str,
-    max_tokens: int = 1000,
-    k: int | None = None,
-    where: list[str] | None = None,
-    as_json: bool = False,
+    question: Annotated[str, typer.Argument(help="What to look for.", metavar="QUESTION")],
+    max_tokens: Annotated[int, number_option("Most tokens, of all passages together.", 1)] = 1000,
+    k: Annotated[int | None, number_option("Most passages.", 1, "--k", "-k")] = None,
+    where: Annotated[
+        options.Repeatable,
+        value_option("KEY=VALUE", "Only documents with this in their metadata.", "--where"),
+    ] = None,
+    as_json: Annotated[bool, flag_option("Write one passage a line.", "--json")] = False,
 ) -> None:
     """Print the passages that answer a question.
 
@@ -109,15 +121,6 @@ def search(
     --json writes one passage a line: {"document_id", "file", "lines", "pages", "spans", "score", "text", "parts"}.
 
     Example: chunkcore search docs/ "how is a pump primed?" --max-tokens 500
-
-    Arguments:
-        QUESTION: What to look for.
-
-    Options:
-        --max-tokens N>=1: Most tokens, of all passages together.
-        --k -k N>=1: Most passages.
-        --where KEY=VALUE: Only documents with this in their metadata.
-        --json: Write one passage a line.
     """
     from chunkcore.retrieval import WindowIndex
     from chunkcore.scale.folder_index import check_question
@@ -164,13 +167,17 @@ def _print(searched: FolderIndex, passages: Sequence[Retrieved], as_json: bool) 
 
 @grouped
 def index(
-    docs: Path,
-    output: Path,
-    chunker: str = "sentence:size=50",
-    retriever: str = "passages:lexical",
-    embedder: str = "all-MiniLM-L6-v2",
-    verify: bool = False,
-    follow_links: bool = False,
+    docs: Source,
+    output: Annotated[Path, value_option("FOLDER", "The index's folder.", "--output", "-o")],
+    chunker: Annotated[
+        str, options.chunker(help="Cuts the units of the index.")
+    ] = "sentence:size=50",
+    retriever: Annotated[
+        str, options.retriever(help="How chunks are searched (list retrievers).")
+    ] = "passages:lexical",
+    embedder: EmbedderName = "all-MiniLM-L6-v2",
+    verify: Verify = False,
+    follow_links: FollowLinks = False,
 ) -> None:
     """Make or update an index of files.
 
@@ -178,15 +185,6 @@ def index(
     and the adapters open the folder; so does chunkcore.load_index.
 
     Example: chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
-
-    Arguments:
-        DOCS: A folder, a file, or a documents.jsonl.
-
-    Options:
-        --output -o FOLDER: The index's folder.
-        --chunker -s SPEC: Cuts the units of the index.
-        --retriever -r SPEC: How chunks are searched (list retrievers).
-        --verify: Read every file again, even if it looks unchanged.
     """
     from chunkcore.retrieval import get_retriever
     from chunkcore.scale.folder_index import index_files, is_index
@@ -275,12 +273,17 @@ _STANDARD = Path("-")
 
 @grouped
 def chunk(
-    files: list[Path],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Files and folders, or - for standard input.", metavar="FILES"),
+    ],
     costs: options.Models,
-    chunker: str = "",
-    output: Path = _STANDARD,
-    workers: int = 1,
-    follow_links: bool = False,
+    spec: Annotated[str | None, options.chunker(help="Default: recursive:size=200.")] = None,
+    output: Annotated[
+        Path, value_option("FILE", "Or - for standard output.", "--output", "-o")
+    ] = _STANDARD,
+    workers: Annotated[int, number_option("Threads that cut.", 1)] = 1,
+    follow_links: FollowLinks = False,
 ) -> None:
     """Cut files into chunks: JSON lines with offsets.
 
@@ -290,27 +293,18 @@ def chunk(
     Example: chunkcore chunk docs/ -s recursive:size=200,overlap=20 -o chunks.jsonl
 
     Example: cat manual.md | chunkcore chunk -
-
-    Arguments:
-        FILES: Files and folders, or - for standard input.
-
-    Options:
-        --chunker -s SPEC: Default: recursive:size=200.
-        --output -o FILE: Or - for standard output.
-        --workers N>=1: Threads that cut.
     """
     from chunkcore.chunkers import get_chunker
     from chunkcore.files import write_parts
 
     _keep_inputs(files, output)
     models = costs.language_models()
-    spec = chunker or "recursive:size=200"
-    cutter = get_chunker(spec)
+    chunker = get_chunker(spec or "recursive:size=200")
     documents = _read(files, follow_links)
     if costs.dry_run:
-        say(*models.estimates({spec: cutter}, documents))
+        say(*models.estimates({spec or chunker.name: chunker}, documents))
         return
-    lines = _lines(documents, models(cutter).chunk_many(documents, workers=workers))
+    lines = _lines(documents, models(chunker).chunk_many(documents, workers=workers))
     if output != _STANDARD:
         write_parts(output, lines)
     else:
@@ -394,9 +388,13 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
 @grouped
 def calibrate(
     opening: Opening,
-    questions: Path,
-    miss: float = 0.1,
-    refuse: float = 0.05,
+    questions: Annotated[
+        Path, value_option("FILE", "Labelled questions of these documents.", "--questions")
+    ],
+    miss: Annotated[float, value_option("SHARE", "Of questions that may lack evidence.")] = 0.1,
+    refuse: Annotated[
+        float, value_option("SHARE", "Of questions that may be called unrelated.")
+    ] = 0.05,
 ) -> None:
     """Find how many tokens a question needs.
 
@@ -407,11 +405,6 @@ def calibrate(
     reach.
 
     Example: chunkcore calibrate docs.index --questions questions.jsonl --miss 0.1
-
-    Options:
-        --questions FILE: Labelled questions of these documents.
-        --miss SHARE: Of questions that may lack evidence.
-        --refuse SHARE: Of questions that may be called unrelated.
     """
     from chunkcore.evaluation.benchmarks import load_benchmark
     from chunkcore.retrieval.saved import read_manifest
@@ -453,7 +446,9 @@ def calibrate(
 @grouped
 def check(
     opening: Opening,
-    questions: Path,
+    questions: Annotated[
+        Path, value_option("FILE", "A questions.jsonl of these documents.", "--questions")
+    ],
 ) -> None:
     """Check that labels still match the documents.
 
@@ -463,9 +458,6 @@ def check(
     if an excerpt is split, changed or gone, or the index has changed.
 
     Example: chunkcore check docs/ --questions questions.jsonl
-
-    Options:
-        --questions FILE: A questions.jsonl of these documents.
     """
     from chunkcore.evaluation.benchmarks.benchmark import question_rows
     from chunkcore.evaluation.benchmarks.loading import understood
