@@ -131,13 +131,7 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     def _arguments(self) -> Values:
         """All options, so that changed defaults do not change a stored pipeline."""
-        options = self.options
-        arguments: Values = {"chunker": self.chunker.name, "options": options}
-        for name, value in options.items():
-            if str(value).startswith("function:"):
-                raise OptionError(
-                    f"{name} is a function, which cannot be written down: name a chunker without one"
-                )
+        arguments: Values = {"chunker": self.chunker.name, "options": self.options}
         if self._fit_to is not None:
             arguments["fit_to"] = written(self._fit_to, self._fit_to.name)
         if not self.keep_white_space:
@@ -471,12 +465,8 @@ def _content(chunk: Document) -> str:
     return f"{chunk.content}\n{_comparable(_without_place(chunk.meta))}"
 
 
-def exact(
-    splitter: Component, unplaced: Unplaced
-) -> ChunkcoreDocumentSplitter | ChunkcoreExactSplitter:
+def exact(splitter: Component, unplaced: Unplaced) -> ChunkcoreExactSplitter:
     """See `chunkadapters.exact.exact`."""
-    if isinstance(splitter, ChunkcoreDocumentSplitter | ChunkcoreExactSplitter):
-        return splitter
     if not takes_and_gives_documents(splitter):
         raise OptionError(
             f"expected a splitter, which takes and gives documents; {type(splitter).__name__} does not"
@@ -486,8 +476,6 @@ def exact(
 
 def pieces(splitter: Component, text: str) -> list[SplitPiece]:
     """What the splitter cuts a text into."""
-    if not text:
-        return []
     warm_up(splitter)
     documents = splitter.run(documents=[Document(content=text)])["documents"]
     cut = []
