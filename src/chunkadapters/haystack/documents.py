@@ -92,8 +92,7 @@ def check_documents(component: object, documents: object) -> None:
         raise TypeError(f"{expected}, got {type(documents).__name__}")
     for place, document in enumerate(documents):
         if not isinstance(document, Document):
-            how = "; from_document makes one" if isinstance(document, CoreDocument) else ""
-            raise TypeError(f"{expected}, got {type(document)} at place {place}{how}")
+            raise TypeError(f"{expected}, got {type(document)} at place {place}")
 
 
 def has_text(document: Document) -> bool:
@@ -202,15 +201,11 @@ def find_queries(inputs: Sockets, query_socket: str | Sequence[str] | None) -> S
         names = [query_socket] if isinstance(query_socket, str) else query_socket
         return [_named(name, inputs, "query_socket") for name in names]
     texts = [row for row in inputs if row.mandatory and row.holds(str)]
-    if len(texts) > 1:
+    if len(texts) != 1:
         raise OptionError(
-            f"several inputs take a string: {_listed(texts)}; say which take the question, as query_socket="
-            f"{[str(socket) for socket in texts]!r} or one of them, and what the others take as inputs={{...}}"
-        )
-    if not texts:
-        raise OptionError(
-            f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket; a retriever that takes "
-            "an embedding is scored in a pipeline with its text embedder"
+            f"expected one mandatory string, got {_listed(texts)}: name those of {_listed(inputs)} that take the "
+            "question as query_socket=[...], and what the others take as inputs={...}; a retriever that takes an "
+            "embedding is scored in a pipeline with its text embedder"
         )
     return texts
 
@@ -225,14 +220,10 @@ def find_documents(outputs: Sockets, documents_socket: str | None) -> Socket:
         return _named(documents_socket, outputs, "documents_socket")
     every = [socket for socket in outputs if socket.holds(list[Document])]
     matches = [socket for socket in every if socket.free] or every
-    if not matches:
+    if len(matches) != 1:
         raise OptionError(
-            f"no output gives a list of documents: name one of {_listed(outputs)} as documents_socket"
-        )
-    if len(matches) > 1:
-        raise OptionError(
-            f"several outputs give documents: {_listed(matches)}; "
-            f'say which counts, as documents_socket="{matches[0]}" for instance'
+            f"expected one output of documents, got {_listed(matches)}: name one of {_listed(outputs)} as "
+            "documents_socket"
         )
     return matches[0]
 
