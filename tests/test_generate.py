@@ -84,9 +84,9 @@ def test_every_document_has_its_turn_before_one_has_two_and_long_ones_get_more()
         ('{"question": "Who?"}', "'excerpts'"),
         ('{"question": "?!", "excerpts": ["x"]}', "a question of words"),
         (reply("Who? " * 300, "x"), "of at most 1000 characters"),
-        (reply("Who?", *"abcdef"), "a list of 1 to 5 texts, got ['a', 'b'"),
+        (reply("Who?", *"abcdef"), "type array, minItems 1, maxItems 5, got ['a', 'b'"),
         ('{"question": "Who?", "excerpts": "x"}', "got 'x'"),
-        ('{"question": "Who?", "excerpts": ["x", 5]}', "'excerpts' to be a text"),
+        ('{"question": "Who?", "excerpts": ["x", 5]}', "'excerpts' with type string, got 5"),
     ],
 )
 def test_an_answer_that_cannot_be_read_is_told_to_the_model_and_then_rejected(answer, problem):

@@ -27,7 +27,7 @@ from chunkcore.models.llm import (
     get_llm,
     llms,
 )
-from chunkcore.models.llm.base import found_json, member, whole_number
+from chunkcore.models.llm.base import found_json, json_question
 
 from tests.fakes import ScriptedLLM
 
@@ -38,12 +38,12 @@ SCHEMA = {"type": "object", "properties": {"number": NUMBER}, "required": ["numb
 
 
 def read(text: str) -> int:
-    return whole_number(member(found_json(text), "number"), "number", 1, 3)
+    return question().read(text)
 
 
 def question(text: str = "Which?") -> Question[int]:
     messages = [{"role": "system", "content": "Say a number."}, {"role": "user", "content": text}]
-    return Question(messages=messages, schema=SCHEMA, read=read, assumed={"number": 2})
+    return json_question(messages, lambda answer: answer["number"], {"number": 2}, number=NUMBER)
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +75,7 @@ def test_the_last_json_object_is_found_wherever_it_stands(text):
         ("I'd say two.", 'expected a JSON object, got "I\'d say two."'),
         ('{"number": 2', "expected a JSON object"),
         ('{"answer": 2}', "expected a JSON object with 'number', got one with 'answer'"),
-        ('{"number": "2"}', "a whole number from 1 to 3, got '2'"),
+        ('{"number": "2"}', "integer, minimum 1, maximum 3, got '2'"),
         ('{"number": NaN}', "got nan"),
         ('{"number": 4}', "got 4"),
         ('{"number": 1e999}', "got inf"),
@@ -101,7 +101,7 @@ def test_a_bad_answer_is_told_to_the_model_which_then_gets_it_right():
         {"role": "assistant", "content": '{"number": 7}'},
         {
             "role": "user",
-            "content": "This answer cannot be used: expected 'number' to be a whole number from 1 to 3, got 7. "
+            "content": "This answer cannot be used: expected 'number' with type integer, minimum 1, maximum 3, got 7. "
             "Answer the question again, with nothing but that JSON object.",
         },
     ]
@@ -295,7 +295,7 @@ def test_what_fails_for_a_while_is_answered_in_the_end(server, fault):
     [
         ("refusal", 'got a refusal: "I can\'t help with that."'),
         ("prose", 'expected a JSON object, got "The content changes'),
-        ("out_of_range", "a whole number from 1 to 3, got 10000"),
+        ("out_of_range", "integer, minimum 1, maximum 3, got 10000"),
         ("truncated", "cut off"),
         ("no_json", "expected a chat completion, got none"),
         ("error_200", "expected a chat completion, got none .*out of order"),

@@ -80,7 +80,7 @@ def test_the_next_window_begins_at_the_last_part():
 def test_a_window_that_is_not_the_last_is_split_at_least_once():
     llm = answers({"split_after": []}, {"split_after": [3]}, {"split_after": [1]}, {"split_after": []})
     assert texts(semantic(llm, window=12)) == [lines(0, 3), lines(4, 5), lines(6, 9)]
-    assert "expected at least one number in 'split_after'" in llm.asked[1][-1]["content"]
+    assert "expected 'split_after' with type array, minItems 1" in llm.asked[1][-1]["content"]
     assert len(llm.asked) == 4
 
 
@@ -145,7 +145,7 @@ def test_where_nothing_changes_all_that_was_shown_is_a_chunk():
 def test_a_paragraph_that_cannot_be_named_is_told(place):
     llm = answers({"first_changed": place}, {"first_changed": 10}, "never asked")
     assert texts(lumber(llm), PARAGRAPHS) == [paragraphs(0, 8), LINES[9]]
-    assert "expected 'first_changed' to be a whole number from 2 to 10" in llm.asked[1][-1]["content"]
+    assert "'first_changed' with type ['integer', 'null'], minimum 2, maximum 10" in llm.asked[1][-1]["content"]
     assert len(llm.asked) == 2
 
 

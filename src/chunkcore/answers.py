@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from chunkcore.evaluation.measures import Depth, budget_of, measures
 from chunkcore.evaluation.results import Report
 from chunkcore.locating.alignment import Aligner
 from chunkcore.models.llm import LLM, BadAnswerError, Question, ask, get_llm
-from chunkcore.models.llm.base import ask_all, conversation, found_json, member, quoted, schema_of
+from chunkcore.models.llm.base import ask_all, conversation, json_question, quoted
 from chunkcore.plain import terminal_text
 from chunkcore.retrieval.budget import Budget, part_of
 from chunkcore.retrieval.lexicon import word_keys
@@ -54,21 +55,19 @@ _ASSUMED_WORDS = 20
 def answer_question(query: Query, passages: Sequence[str]) -> Question[str]:
     """The question for an answer in words."""
 
-    def read(text: str) -> str:
-        answer = member(found_json(text), "answer")
-        if not isinstance(answer, str):
-            raise BadAnswerError(f"expected 'answer' to be a string, got {type(answer).__name__}")
+    def read(reply: dict[str, Any]) -> str:
+        answer: str = reply["answer"]
         if len(answer) > LONGEST:
             raise BadAnswerError(
                 f"expected an answer of at most {LONGEST:,} characters, got {len(answer):,}"
             )
         return answer.strip()
 
-    return Question(
-        messages=conversation(_ANSWER, f"{quoted('Passages', passages)}\n\nQuestion: {query.text}"),
-        schema=schema_of(answer={"type": "string"}),
-        read=read,
-        assumed={"answer": " ".join(["word"] * _ASSUMED_WORDS)},
+    return json_question(
+        conversation(_ANSWER, f"{quoted('Passages', passages)}\n\nQuestion: {query.text}"),
+        read,
+        {"answer": " ".join(["word"] * _ASSUMED_WORDS)},
+        answer={"type": "string"},
     )
 
 

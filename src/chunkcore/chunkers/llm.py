@@ -29,14 +29,12 @@ from chunkcore.models.llm import (
     get_llm,
 )
 from chunkcore.models.llm.base import (
-    ascending,
     ask_all,
+    check_ascending,
     conversation,
-    found_json,
-    member,
+    json_question,
     schema_of,
     text_of,
-    whole_number,
 )
 from chunkcore.options import Bounds
 from chunkcore.packing import (
@@ -248,24 +246,20 @@ class LLMSemantic(PieceChunker):
 
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
         last = len(pieces) - 1
-        few = "Split at least once." if not final else "The list may be empty."
+        few = "The list may be empty." if final else "Split at least once."
+        least = 0 if final else 1
         numbers = {"type": "integer", "minimum": 0, "maximum": last}
-        schema = schema_of(
-            split_after={"type": "array", "items": numbers, "minItems": 0 if final else 1}
-        )
 
-        def read(text: str) -> list[Section]:
-            answer = member(found_json(text), "split_after")
-            numbers = ascending(answer, "split_after", 0, last)
-            if not numbers and not final:
-                raise BadAnswerError("expected at least one number in 'split_after', got none")
-            return [Section(0), *(Section(number + 1) for number in numbers if number < last)]
+        def read(answer: dict[str, Any]) -> list[Section]:
+            places = answer["split_after"]
+            check_ascending(places, "split_after")
+            return [Section(0), *(Section(place + 1) for place in places if place < last)]
 
-        return Question(
-            messages=conversation(f"{_SPLIT_PROMPT} {few}", tagged(pieces)),
-            schema=schema,
-            read=read,
-            assumed={"split_after": [last // 2]},
+        return json_question(
+            conversation(f"{_SPLIT_PROMPT} {few}", tagged(pieces)),
+            read,
+            {"split_after": [last // 2]},
+            split_after={"type": "array", "items": numbers, "minItems": least},
         )
 
 
@@ -316,36 +310,33 @@ class Agentic(PieceChunker):
         numbered = "\n".join(f"[{number}] {text}" for number, text in enumerate(pieces, start=1))
         first = {"type": "integer", "minimum": 1, "maximum": len(pieces)}
         section = schema_of(first=first, title={"type": "string"}, reason={"type": "string"})
-        return Question(
-            messages=conversation(
-                f"{_SECTIONS_PROMPT} No section has more than {most} pieces.", numbered
-            ),
-            schema=schema_of(sections={"type": "array", "items": section, "minItems": 1}),
-            read=lambda text: _sections(text, len(pieces)),
-            assumed={
-                "sections": [
-                    {"first": first, "title": "word " * 5, "reason": "word " * 15}
-                    for first in range(1, len(pieces) + 1, max(1, most // 2))
-                ]
-            },
+        assumed = [
+            {"first": first, "title": "word " * 5, "reason": "word " * 15}
+            for first in range(1, len(pieces) + 1, max(1, most // 2))
+        ]
+        return json_question(
+            conversation(f"{_SECTIONS_PROMPT} No section has more than {most} pieces.", numbered),
+            _sections,
+            {"sections": assumed},
+            sections={"type": "array", "items": section, "minItems": 1},
         )
 
 
-def _sections(text: str, pieces: int) -> list[Section]:
-    answers = member(found_json(text), "sections")
-    are_objects = isinstance(answers, list) and all(isinstance(answer, dict) for answer in answers)
-    if not answers or not are_objects:
-        raise BadAnswerError("expected 'sections' to be a list of at least one object")
-    numbers = [member(answer, "first") for answer in answers]
-    firsts = ascending(numbers, "first", 1, pieces)
+def _sections(answer: dict[str, Any]) -> list[Section]:
+    firsts = [section["first"] for section in answer["sections"]]
+    check_ascending(firsts, "first")
     if firsts[0] != 1:
         raise BadAnswerError(f"expected the first section to begin with piece 1, got {firsts[0]}")
-    sections = []
-    for first, answer in zip(firsts, answers, strict=True):
-        title, reason = (text_of(member(answer, key), key) for key in ("title", "reason"))
-        words = {"section_title": title[:_LONGEST], "section_reason": reason[:_LONGEST]}
-        sections.append(Section(first - 1, words))
-    return sections
+    return [
+        Section(
+            section["first"] - 1,
+            {
+                f"section_{name}": text_of(section[name], name)[:_LONGEST]
+                for name in ("title", "reason")
+            },
+        )
+        for section in answer["sections"]
+    ]
 
 
 _CHANGE = """You are given consecutive paragraphs of a document, each on its own after "ID" and its number. Find \
@@ -408,21 +399,19 @@ class Lumber(WindowChunker):
     def _question(self, pieces: Sequence[str], *, final: bool) -> Question[list[Section]]:
         last = len(pieces)
 
-        def read(text: str) -> list[Section]:
-            place = member(found_json(text), "first_changed")
-            if place is None:
-                return [Section(0)]
-            return [Section(0), Section(whole_number(place, "first_changed", 2, last) - 1)]
+        def read(answer: dict[str, Any]) -> list[Section]:
+            place = answer["first_changed"]
+            return [Section(0)] if place is None else [Section(0), Section(place - 1)]
 
         numbered = "\n\n".join(
             f"ID {number}: {text}" for number, text in enumerate(pieces, start=1)
         )
         number = {"type": ["integer", "null"], "minimum": 2, "maximum": last}
-        return Question(
-            messages=conversation(_CHANGE, numbered),
-            schema=schema_of(first_changed=number),
-            read=read,
-            assumed={"first_changed": last // 2 + 1},
+        return json_question(
+            conversation(_CHANGE, numbered),
+            read,
+            {"first_changed": last // 2 + 1},
+            first_changed=number,
         )
 
 
@@ -489,20 +478,16 @@ class Propositions(LLMChunker):
         ]
 
     def _question(self, passage: str) -> Question[list[str]]:
-        return Question(
-            messages=conversation(_PROPOSITIONS, passage),
-            schema=schema_of(
-                propositions={"type": "array", "items": {"type": "string"}, "minItems": 1}
-            ),
-            read=self._read,
-            assumed={"propositions": [passage]},
+        return json_question(
+            conversation(_PROPOSITIONS, passage),
+            self._read,
+            {"propositions": [passage]},
+            propositions={"type": "array", "items": {"type": "string"}, "minItems": 1},
         )
 
-    def _read(self, text: str) -> list[str]:
-        answers = member(found_json(text), "propositions")
-        if not isinstance(answers, list) or not answers:
-            raise BadAnswerError("expected 'propositions' to be a list of at least one text")
-        propositions = list(dict.fromkeys(text_of(answer, "propositions") for answer in answers))
+    def _read(self, answer: dict[str, Any]) -> list[str]:
+        texts = [text_of(text, "propositions") for text in answer["propositions"]]
+        propositions = list(dict.fromkeys(texts))
         longest = int(self.token_counter.count_many(propositions).max())
         if longest > self.size:
             raise BadAnswerError(
@@ -602,15 +587,15 @@ class Contextual(LLMChunker):
             f"<document>\n{document}\n</document>\n\n<chunk>\n{chunk}\n</chunk>\n\n"
             f"{_CONTEXT.format(most=self.context_size)}"
         )
-        return Question(
-            messages=[{"role": "user", "content": content}],
-            schema=schema_of(context={"type": "string"}),
-            read=self._read,
-            assumed={"context": " ".join(["word"] * min(25, self.context_size))},
+        return json_question(
+            [{"role": "user", "content": content}],
+            self._read,
+            {"context": " ".join(["word"] * min(25, self.context_size))},
+            context={"type": "string"},
         )
 
-    def _read(self, text: str) -> str:
-        context = " ".join(text_of(member(found_json(text), "context"), "context").split())
+    def _read(self, answer: dict[str, Any]) -> str:
+        context = " ".join(text_of(answer["context"], "context").split())
         size = self.token_counter.count(context)
         if size > self.context_size:
             raise BadAnswerError(

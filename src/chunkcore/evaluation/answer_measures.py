@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import regex
 
@@ -19,11 +19,9 @@ from chunkcore.models.llm import LLM, BadAnswerError, Question, ask
 from chunkcore.models.llm.base import (
     ask_all,
     conversation,
-    found_json,
-    member,
+    json_question,
     quoted,
     schema_of,
-    whole_number,
 )
 
 
@@ -181,17 +179,11 @@ def _pair(answered: AnsweredQuestion) -> str:
     return f"Question: {question}\n\nAnswer: {json.dumps(answered.answer, ensure_ascii=False)}"
 
 
-def _read_statements(text: str) -> float:
-    listed = member(found_json(text), "statements")
-    if not isinstance(listed, list) or not 1 <= len(listed) <= _MOST_STATEMENTS:
+def _read_statements(answer: dict[str, Any]) -> float:
+    verdicts = [statement["supported"] for statement in answer["statements"]]
+    if len(verdicts) > _MOST_STATEMENTS:
         raise BadAnswerError(f"expected 'statements' to be a list of 1 to {_MOST_STATEMENTS}")
-    supported = 0
-    for statement in listed:
-        verdict = member(statement, "supported") if isinstance(statement, dict) else None
-        if not isinstance(verdict, bool):
-            raise BadAnswerError(f"expected 'supported' to be true or false, got {verdict!r}")
-        supported += verdict
-    return supported / len(listed)
+    return sum(verdicts) / len(verdicts)
 
 
 @measures.register("Faithfulness")
@@ -210,11 +202,11 @@ class Faithfulness(JudgedMeasure):
             "statement": "This is a statement of ten words or so, mostly.",
             "supported": True,
         }
-        return Question(
-            messages=conversation(_FAITHFUL, material),
-            schema=schema_of(statements={"type": "array", "items": statement, "minItems": 1}),
-            read=_read_statements,
-            assumed={"statements": [assumed, assumed]},
+        return json_question(
+            conversation(_FAITHFUL, material),
+            _read_statements,
+            {"statements": [assumed, assumed]},
+            statements={"type": "array", "items": statement, "minItems": 1},
         )
 
 
@@ -225,16 +217,14 @@ class Relevancy(JudgedMeasure):
     silent = 0.0
 
     def question(self, answered: AnsweredQuestion) -> Question[float]:
-        grade = {"type": "integer", "minimum": 0, "maximum": _BEST_GRADE}
-        return Question(
-            messages=conversation(_RELEVANT, _pair(answered)),
-            schema=schema_of(reason={"type": "string"}, grade=grade),
-            read=lambda text: (
-                whole_number(member(found_json(text), "grade"), "grade", 0, _BEST_GRADE)
-                / _BEST_GRADE
-            ),
-            assumed={
-                "reason": "It gives what was asked for, in a sentence of some fifteen words.",
-                "grade": 2,
-            },
+        assumed = {
+            "reason": "It gives what was asked for, in a sentence of some fifteen words.",
+            "grade": 2,
+        }
+        return json_question(
+            conversation(_RELEVANT, _pair(answered)),
+            lambda answer: answer["grade"] / _BEST_GRADE,
+            assumed,
+            reason={"type": "string"},
+            grade={"type": "integer", "minimum": 0, "maximum": _BEST_GRADE},
         )

@@ -10,7 +10,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from chunkcore.errors import echo
 from chunkcore.locating.alignment import Aligner
 from chunkcore.locating.text_search import fold
 from chunkcore.models.llm import BadAnswerError, Question
-from chunkcore.models.llm.base import conversation, found_json, member, schema_of, text_of
+from chunkcore.models.llm.base import conversation, json_question, text_of
 from chunkcore.plain import digest
 from chunkcore.spans import shifted, trim, union
 from chunkcore.text import Document, Span
@@ -226,30 +226,26 @@ def question_about(passage: str, earlier: Sequence[str], number: int) -> Questio
     before = "\n".join(f"- {question}" for question in earlier) or "- none"
     shown = _SHOWN_PROMPTS.format(mark=mark, passage=passage, earlier=before)
     text = {"type": "string"}
-    excerpts = {"type": "array", "items": text, "minItems": 1, "maxItems": _MOST}
-    return Question(
-        messages=conversation(_INSTRUCTIONS, shown),
-        schema=schema_of(oath=text, question=text, excerpts=excerpts),
-        read=_read,
-        assumed={
-            "oath": _OATH,
-            "question": f"Which of the things that the passage tells of is the one with the number {number}?",
-            "excerpts": [passage[:_ASSUMED_EXCERPTS].rstrip()],
-        },
+    assumed = {
+        "oath": _OATH,
+        "question": f"Which of the things that the passage tells of is the one with the number {number}?",
+        "excerpts": [passage[:_ASSUMED_EXCERPTS].rstrip()],
+    }
+    return json_question(
+        conversation(_INSTRUCTIONS, shown),
+        _read,
+        assumed,
+        oath=text,
+        question=text,
+        excerpts={"type": "array", "items": text, "minItems": 1, "maxItems": _MOST},
     )
 
 
-def _read(text: str) -> Written:
-    """The question and its excerpts; the oath is not checked."""
-    answer = found_json(text)
-    question = " ".join(text_of(member(answer, "question"), "question").split())
+def _read(answer: dict[str, Any]) -> Written:
+    """The question and its excerpts; what the oath says is not checked."""
+    question = " ".join(text_of(answer["question"], "question").split())
     if len(question) > _LONGEST or not fold(question).text:
         raise BadAnswerError(
             f"expected a question of words, of at most {_LONGEST} characters, got {question[:80]!r}"
         )
-    excerpts = member(answer, "excerpts")
-    if not isinstance(excerpts, list) or not 1 <= len(excerpts) <= _MOST:
-        raise BadAnswerError(
-            f"expected 'excerpts' to be a list of 1 to {_MOST} texts, got {echo(excerpts)}"
-        )
-    return Written(question, tuple(text_of(excerpt, "excerpts") for excerpt in excerpts))
+    return Written(question, tuple(text_of(excerpt, "excerpts") for excerpt in answer["excerpts"]))

@@ -45,6 +45,15 @@ _TOKENS_A_MESSAGE = 4
 _LONGEST = 1_000_000  # characters of an answer that are read
 _ATTEMPTS = 1_000  # places tried as the beginning of JSON
 _REPEATED = 2_000  # characters of a bad answer that the model is shown again
+_TYPES = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "boolean": bool,
+    "null": type(None),
+}
+_RULES = ("type", "minimum", "maximum", "minItems", "maxItems")
 # By process: a forked child does not have its parent's thread.
 _loops: dict[int, AbstractEventLoop] = {}
 _lock = threading.Lock()
@@ -327,49 +336,42 @@ def found_json(text: Any) -> dict[str, Any]:
     return value
 
 
-def member(data: Mapping[str, Any], key: str) -> Any:
-    """The value of a key; `BadAnswerError` where there is none."""
-    if key not in data:
-        raise BadAnswerError(
-            f"expected a JSON object with {key!r}, got one with {echo(', '.join(data))}"
-        )
-    return data[key]
+def check_answer(value: Any, schema: Schema, name: str) -> None:
+    """Raise `BadAnswerError` where a JSON value has not its schema's type, bounds or number of items.
 
-
-def whole_number(value: Any, key: str, least: int, most: int) -> int:
-    """The value, if it is a whole number in a range, ends included; else `BadAnswerError`.
-
-    >>> whole_number(7, "first", 1, 5)
+    >>> check_answer(7, {"type": "integer", "minimum": 1, "maximum": 5}, "first")
     Traceback (most recent call last):
-    chunkcore.models.llm.base.BadAnswerError: expected 'first' to be a whole number from 1 to 5, got 7
+    chunkcore.models.llm.base.BadAnswerError: expected 'first' with type integer, minimum 1, maximum 5, got 7
     """
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadAnswerError(
-            f"expected {key!r} to be a whole number from {least} to {most}, got {echo(value)}"
-        )
-    return value
+    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
+    fits = type(value) in [_TYPES[kind] for kind in kinds]
+    if fits and isinstance(value, int):
+        fits = schema.get("minimum", value) <= value <= schema.get("maximum", value)
+    elif fits and isinstance(value, list):
+        fits = schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+    if not fits:
+        rules = ", ".join(f"{rule} {schema[rule]}" for rule in _RULES if rule in schema)
+        raise BadAnswerError(f"expected {name!r} with {rules}, got {echo(value)}")
+    for key, member in schema.get("properties", {}).items():
+        if key in value:
+            check_answer(value[key], member, key)
+    for item in value if isinstance(value, list) else ():
+        check_answer(item, schema["items"], name)
 
 
-def ascending(values: Any, key: str, least: int, most: int) -> list[int]:
-    """The values, if they are a list of ascending whole numbers in a range; else `BadAnswerError`.
-
-    >>> ascending([3, 2], "split_after", 0, 5)
-    Traceback (most recent call last):
-    chunkcore.models.llm.base.BadAnswerError: expected 'split_after' in ascending order, each once, got [3, 2]
-    """
-    if not isinstance(values, list):
-        raise BadAnswerError(f"expected {key!r} to be a list of whole numbers, got {echo(values)}")
-    numbers = [whole_number(value, key, least, most) for value in values]
+def check_ascending(numbers: Sequence[int], name: str) -> None:
+    """Raise `BadAnswerError` where the numbers do not ascend."""
     if any(after <= before for before, after in pairwise(numbers)):
-        raise BadAnswerError(f"expected {key!r} in ascending order, each once, got {echo(numbers)}")
-    return numbers
+        raise BadAnswerError(
+            f"expected {name!r} in ascending order, each once, got {echo(numbers)}"
+        )
 
 
-def text_of(value: Any, key: str) -> str:
-    """The text, stripped; `BadAnswerError` for no text or an empty one."""
-    if not isinstance(value, str) or not value.strip():
-        raise BadAnswerError(f"expected {key!r} to be a text that is not empty, got {echo(value)}")
-    return value.strip()
+def text_of(text: str, name: str) -> str:
+    """The text, stripped; `BadAnswerError` for an empty one."""
+    if not text.strip():
+        raise BadAnswerError(f"expected {name!r} to be a text that is not empty, got {echo(text)}")
+    return text.strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -499,7 +501,7 @@ def quoted(title: str, texts: Sequence[str]) -> str:
     return f"{title}:\n[\n{lines}\n]"
 
 
-def schema_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
+def schema_of(**properties: Schema) -> dict[str, Any]:
     """The JSON schema of an object with exactly these properties, all required."""
     return {
         "type": "object",
@@ -507,6 +509,26 @@ def schema_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def json_question(
+    messages: Messages, read: Callable[[dict[str, Any]], T], assumed: Any, **properties: Schema
+) -> Question[T]:
+    """The question for a JSON object of these properties. `read` gets one of which those that are there fit."""
+    schema = schema_of(**properties)
+
+    def read_text(text: str) -> T:
+        answer = found_json(text)
+        check_answer(answer, schema, "answer")
+        try:
+            return read(answer)
+        except KeyError as error:
+            seen = echo(", ".join(answer))
+            raise BadAnswerError(
+                f"expected a JSON object with {error}, got one with {seen}"
+            ) from error
+
+    return Question(messages=messages, schema=schema, read=read_text, assumed=assumed)
 
 
 def ask_all(llm: LLM, ask: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
