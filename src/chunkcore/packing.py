@@ -30,7 +30,6 @@ _LONGEST_WORD = 40  # characters
 _NEAR = 40  # characters
 GRAPHEME = regex.compile(r"\X")
 _LONGEST = 1_000  # characters of a grapheme beyond what may fit that are looked at: some texts are one grapheme
-_LOOK_BACK = 32  # characters
 _USUAL = 2  # characters of white space before a chunk; for more, arrays are slower
 
 
@@ -328,19 +327,13 @@ def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> I
     """Up to the first end at or after `limit`; none of a grapheme that is far longer.
 
     The pattern is given a slice: before a regional indicator it would count all of them back to the text's beginning.
-    A mark that the slice begins with makes a grapheme with those after it.
     """
     bound = min(end, limit + _LONGEST)
-    begin = max(0, start - _LOOK_BACK)
-    second = source.flag_ends.searchsorted(begin)
-    if second < len(source.flag_ends) and source.flag_ends[second] == begin:
-        begin -= 1
-    for grapheme in GRAPHEME.finditer(source.text[begin:bound]):
-        stop = begin + grapheme.end()
+    for grapheme in GRAPHEME.finditer(source.text[start:bound]):
+        stop = start + grapheme.end()
         if stop == bound < end:
             return
-        if stop > start:
-            yield stop
+        yield stop
         if stop >= limit:
             return
 

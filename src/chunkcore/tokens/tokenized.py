@@ -164,17 +164,6 @@ class TokenizedText:
             return np.frombuffer(self.text.encode("ascii"), np.uint8)
         return np.frombuffer(self.text.encode("utf-32-le", "surrogatepass"), "<u4")
 
-    @_Once
-    def flag_ends(self) -> Numbers:
-        """The places of second regional indicators of flags, ascending; flags begin anew in each part."""
-        codes = self.code_points
-        places: Numbers = ((codes >= 0x1F1E6) & (codes <= 0x1F1FF)).nonzero()[0]
-        begins = np.diff(places, prepend=-2) > 1
-        begins |= np.isin(places, self.parts[:, 0])
-        first = np.maximum.accumulate(np.where(begins, places, 0))
-        seconds: Numbers = places[(places - first) % 2 == 1]
-        return seconds
-
     def slices(self, ranges: Numbers) -> list[str]:
         """Each ``text[start:end]`` of ranges of shape (n, 2)."""
         starts, ends = ranges.T.tolist()  # two lists, not one a range
