@@ -46,6 +46,7 @@ def pack(
     *,
     gap: int = 0,
     runs: Iterable[Range] | None = None,
+    firsts: Sequence[int] | None = None,
 ) -> list[Range]:
     """Ranges of neighbouring pieces, as large as `size` allows, with overlap.
 
@@ -54,22 +55,25 @@ def pack(
     fits. O(chunks x log(pieces)) time.
 
     `sums` are of the sizes of the first 0, 1, ..., n pieces, each with the `gap` after it. Each of several `runs`, the
-    first piece and the one after the last, is packed by itself.
+    first piece and the one after the last, is packed by itself. `firsts` has for each piece the first that a range may
+    share in which that piece is the first new one; by default those within `overlap`.
 
     >>> pack(np.array([0, 4, 7, 9, 14, 23]), size=9, overlap=2)
     [(0, 3), (2, 4), (4, 5)]
     """
     reader = sums.data  # faster to bisect: no array scalars
     ranges = []
+    if firsts is None:
+        firsts = sums.searchsorted(sums - gap - overlap).data
     for begin, stop in [(0, len(sums) - 1)] if runs is None else runs:
         end = begin
         while end < stop:
             end = bisect_right(reader, reader[begin] + size + gap, end + 2, stop + 1) - 1
             ranges.append((begin, end))
             if end < stop:
-                room = size - (reader[end + 1] - reader[end])  # beside the next piece and its gap
-                shared = max(0, min(overlap, room))
-                begin = bisect_left(reader, reader[end] - gap - shared, begin, end)
+                least = min(reader[end], reader[end + 1] - size)  # what fits beside the next piece
+                begin = max(begin, min(end, firsts[end]))
+                begin = bisect_left(reader, least - gap, begin, end)
     return ranges
 
 

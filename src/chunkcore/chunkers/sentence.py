@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from math import inf
@@ -25,7 +23,7 @@ from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
-from chunkcore.packing import halves, join_ranges, running_counts, split_to_maximum
+from chunkcore.packing import halves, join_ranges, pack, running_counts, split_to_maximum
 from chunkcore.spans import Numbers, Range, Ranges, as_table
 from chunkcore.tokens import TokenizedText
 
@@ -103,7 +101,10 @@ class Sentence(Chunker):
     ) -> list[Range]:
         """The chunks of some sentences. A chunk over the maximum shares nothing and is halved until it fits."""
         maximum: int = self.hard_maximum
-        begins, afters = self._packed(running_counts(source, sentences).tolist(), topics)
+        sums = running_counts(source, sentences)
+        begins, afters = as_table(
+            pack(sums, self.size, firsts=self._shared(sums, topics).data)
+        ).T.tolist()
         starts, ends = sentences.T.tolist()
         over = source.counts(sentences[begins, 0], sentences[np.array(afters) - 1, 1]) > maximum
 
@@ -125,33 +126,16 @@ class Sentence(Chunker):
             least = after if is_over else low
         return chunks
 
-    def _packed(self, sums: list[int], topics: Numbers | None) -> tuple[list[int], list[int]]:
-        """The first sentence of each chunk, and the one after its last, by the sentences' `running_counts`."""
-        begins, afters = [], []
-        begin = after = 0
-        while after < len(sums) - 1:
-            first = after
-            if first:
-                least = max(begin + 1, self._shared(sums, topics, first))
-                fitting = bisect_left(sums, sums[first + 1] - self.size, least, first)
-                begin = min(first, fitting)
-            after = bisect_right(sums, sums[begin] + self.size, first + 1) - 1
-            after = max(first + 1, after)
-            begins.append(begin)
-            afters.append(after)
-        return begins, afters
-
-    def _shared(self, sums: Sequence[int], topics: Numbers | None, first: int) -> int:
-        """The first sentence that a chunk may share whose first new one is `first`."""
-        shared = first
+    def _shared(self, sums: Numbers, topics: Numbers | None) -> Numbers:
+        """For each sentence the first that a chunk may share in which that sentence is the first new one."""
+        places = np.arange(len(sums))
+        shared = places
         if topics is not None:
-            shared = max(
-                int(topics[first]), bisect_left(sums, sums[first] - self.size // 2, 0, first)
-            )
+            shared = sums.searchsorted(sums - self.size // 2)[:-1]
+            shared = np.append(np.maximum(topics, shared), 0)
         elif self.overlap:
-            held = bisect_left(sums, sums[first] - cast("int", self.overlap), 0, first)
-            shared = min(held, first - 1)
-        return min(shared, first - self.overlap_sentences)
+            shared = np.minimum(sums.searchsorted(sums - self.overlap), places - 1)
+        return np.minimum(shared, places - self.overlap_sentences)
 
 
 def _headings(source: TokenizedText) -> list[int]:

@@ -180,7 +180,7 @@ def _pair(answered: AnsweredQuestion) -> str:
 
 
 def _read_statements(answer: dict[str, Any]) -> float:
-    verdicts = [statement["supported"] for statement in answer["statements"]]
+    verdicts: list[bool] = [statement["supported"] for statement in answer["statements"]]
     if len(verdicts) > _MOST_STATEMENTS:
         raise BadAnswerError(f"expected 'statements' to be a list of 1 to {_MOST_STATEMENTS}")
     return sum(verdicts) / len(verdicts)
@@ -223,7 +223,7 @@ class Relevancy(JudgedMeasure):
         }
         return json_question(
             conversation(_RELEVANT, _pair(answered)),
-            lambda answer: answer["grade"] / _BEST_GRADE,
+            lambda answer: float(answer["grade"] / _BEST_GRADE),
             assumed,
             reason={"type": "string"},
             grade={"type": "integer", "minimum": 0, "maximum": _BEST_GRADE},
