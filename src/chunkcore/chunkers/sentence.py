@@ -14,7 +14,6 @@ from chunkcore.boundaries.sentences import (
     Splitter,
     check_splitter,
     heading_numbers,
-    heading_tags,
     record_lines,
     sentence_ranges,
     whole_parts,
@@ -39,8 +38,8 @@ class Sentence(Chunker):
     `size` is a chunk of its own. A chunk over `maximum` is cut between sentences, a sentence at line ends, else at
     words, a word at graphemes. With the default splitter, what fits stays whole: a line of a log, a chat or verse, and
     a table, formula or code between marks of wikis, AsciiDoc, reStructuredText, LaTeX or Org; a heading stays with the
-    sentence after it. A chunk ends before a heading of an HTML page, and where a document's mark ``section`` begins, as
-    at the headings of a Word file. The minimum is soft: a smaller chunk joins the neighbour
+    sentence after it. A chunk ends where a document's mark ``section`` begins, as at the headings
+    of a page of HTML or a Word file. The minimum is soft: a smaller chunk joins the neighbour
     across less white space (ties: the one before), if `maximum` allows.
 
     Chunks share whole sentences: the last `overlap_sentences`, or as many as `overlap` holds (at least one) if more.
@@ -81,8 +80,9 @@ class Sentence(Chunker):
         sentences = sentence_ranges(source.text, self.splitter, edges)
         if self.splitter == "default" and not is_source and not edges:
             sentences = _with_whole_lines(source, sentences, self.size)
-        headings = _headings(source)
-        cuts = _without_bare_headings(source.text, sentences, headings) if headings else []
+        marks = source.document.marks if source.document else ()
+        headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
+        cuts = _without_bare_headings(source.text, sentences, headings)
         topics: Numbers | None = None
         if isinstance(self.overlap, SemanticOverlap):
             # The model is asked once, not for each section.
@@ -128,23 +128,14 @@ class Sentence(Chunker):
 
     def _shared(self, sums: Numbers, topics: Numbers | None) -> Numbers:
         """For each sentence the first that a chunk may share in which that sentence is the first new one."""
-        places = np.arange(len(sums))
-        shared = places
+        shared = places = np.arange(len(sums))
         if topics is not None:
-            shared = sums.searchsorted(sums - self.size // 2)[:-1]
-            shared = np.append(np.maximum(topics, shared), 0)
+            half = sums.searchsorted(sums - self.size // 2)
+            shared = np.maximum(np.append(topics, 0), half)
         elif self.overlap:
-            shared = np.minimum(sums.searchsorted(sums - self.overlap), places - 1)
+            shared = sums.searchsorted(sums - cast("int", self.overlap))
+            shared = np.minimum(shared, places - 1)
         return np.minimum(shared, places - self.overlap_sentences)
-
-
-def _headings(source: TokenizedText) -> list[int]:
-    """Where the sections of a document begin: by its marks, else by tags of HTML."""
-    marks = source.document.marks if source.document else ()
-    headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
-    if headings or not HTML_PAGE.match(source.text):
-        return headings
-    return heading_tags(source.text)
 
 
 def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) -> list[int]:
