@@ -32,14 +32,14 @@ from tests.plugins import install
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ([[1.0, 2.0]], r"given 2 texts and answered with 1 vectors; expected one vector a text"),
+        ([[1.0, 2.0]], "answered 2 texts, or tokens, with 1 vectors; expected one for each"),
         ([1.0, 2.0], r"shape \(2,\); expected \(2, dimensions\)"),
         (np.zeros((2, 3, 1)), r"shape \(2, 3, 1\)"),
         ([[1.0, 2.0], [1.0]], "vectors of different lengths"),
         ([["a"], ["b"]], "answered with list of <U1; expected floating-point numbers"),
         ([[1, 2], [3, 4]], "int64; expected floating-point numbers"),
         ([], r"shape \(0,\)"),
-        ([[1.0, 2.0], [np.nan, 0.0]], "NaN or infinity in 1 of 2 vectors, first for text 1"),
+        ([[1.0, 2.0], [np.nan, 0.0]], "NaN or infinity in 1 of 2 vectors, first in number 1"),
         ([[1e300], [0.0]], "NaN or infinity in 1 of 2"),  # too large for float32
     ],
 )

@@ -339,11 +339,8 @@ def mean_pair_similarity(vectors: Vectors) -> float:
     count = len(vectors)
     if count < 2:
         return 0.0
-    total, nonzero = np.zeros(vectors.shape[1]), 0
-    for start in range(0, count, BLOCK_ROWS):
-        block = vectors[start : start + BLOCK_ROWS]
-        total += unit_rows(block).sum(axis=0)
-        nonzero += int(block.any(axis=1).sum())
+    total = unit_rows(vectors).sum(axis=0)
+    nonzero = int(vectors.any(axis=1).sum())
     return (float(total @ total) - nonzero) / (count * (count - 1))
 
 

@@ -51,7 +51,6 @@ from chunkcore.tokens import TokenizedText
 C = TypeVar("C", bound="LLMChunker")
 T = TypeVar("T")
 
-_FALLBACK = ("fallback", "fallback_reason")
 _LONGEST = 500  # characters of a title or a reason
 
 
@@ -119,7 +118,7 @@ class WindowChunker(LLMChunker, ABC):
         window: what the model sees at once, in the counter's unit; a larger piece is shown alone.
         size: no chunk's own text is over it, in the counter's unit. A larger section is cut between pieces.
         minimum: a smaller chunk joins the nearer neighbour, else the other one, if both fit into `size`. A joined
-            chunk has the metadata of its largest part, and any part's `fallback`.
+            chunk has the metadata of its parts; what several have is that of the largest.
     """
 
     bounded = True
@@ -181,11 +180,9 @@ class WindowChunker(LLMChunker, ABC):
         rows = join_ranges(source, ranges, self.minimum, self.size)
         ends = rows[:, 1].tolist()
         for place, group in groupby(drafts, lambda draft: bisect_left(ends, draft.spans[0].end)):
-            parts = list(group)
-            metadata = dict(max(parts, key=lambda part: len(part.spans[0])).metadata)
-            for part in parts:
-                if _FALLBACK[0] in part.metadata:
-                    metadata |= {name: part.metadata[name] for name in _FALLBACK}
+            metadata: dict[str, Any] = {}
+            for part in sorted(group, key=lambda part: len(part.spans[0])):
+                metadata |= part.metadata
             yield Draft((Span(*rows[place].tolist()),), metadata)
 
 

@@ -33,7 +33,6 @@ Floats = NDArray[np.float64]
 
 _THRESHOLD = 0.3
 _SEMANTIC = re.compile(r"semantic(?::(-?\d*\.?\d+(?:e-?\d+)?)?(?::(.*))?)?")
-_BLOCK_ROWS = 4096
 
 
 def neighbour_distances(vectors: Vectors) -> Floats:
@@ -42,10 +41,8 @@ def neighbour_distances(vectors: Vectors) -> Floats:
     >>> neighbour_distances(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)).tolist()
     [0.0, 1.0]
     """
-    distances = np.empty(max(0, len(vectors) - 1))
-    for start in range(0, len(distances), _BLOCK_ROWS):
-        unit = unit_rows(vectors[start : start + _BLOCK_ROWS + 1])
-        distances[start : start + _BLOCK_ROWS] = 1.0 - np.einsum("ij,ij->i", unit[:-1], unit[1:])
+    unit = unit_rows(vectors)
+    distances: Floats = 1.0 - np.einsum("ij,ij->i", unit[:-1], unit[1:])
     return distances
 
 
@@ -484,20 +481,19 @@ class DualSemantic(SentenceChunker):
 def band_statistics(unit: Floats, reach: int) -> tuple[float, float]:
     """Mean and standard deviation of the dot products of rows at most `reach` apart; O(n·reach·D) time.
 
-    Moments are added one distance at a time (Chan, Golub and LeVeque, 1979), which loses no digits. 0 and 0 without
-    pairs.
+    0 and 0 without pairs.
 
     >>> band_statistics(np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), 1)
     (0.5, 0.5)
     """
-    count, mean, squares = 0, 0.0, 0.0
-    for apart in range(1, min(reach, len(unit) - 1) + 1):
-        products = np.einsum("ij,ij->i", unit[:-apart], unit[apart:])
-        more = len(products)
-        total = count + more
-        difference = float(products.mean()) - mean
-        squares += float(((products - products.mean()) ** 2).sum())
-        squares += difference**2 * count * more / total
-        mean += difference * more / total
-        count = total
-    return mean, sqrt(squares / count) if count else 0.0
+    distances = range(1, min(reach, len(unit) - 1) + 1)
+    count = sum(len(unit) - apart for apart in distances)
+    if not count:
+        return 0.0, 0.0
+
+    def moment(power: int, centre: float) -> float:
+        products = (np.einsum("ij,ij->i", unit[:-apart], unit[apart:]) for apart in distances)
+        return sum(float(((some - centre) ** power).sum()) for some in products) / count
+
+    mean = moment(1, 0.0)
+    return mean, sqrt(moment(2, mean))

@@ -233,14 +233,14 @@ def embed_tokens(embedder: TokenEmbedder, windows: Sequence[Numbers]) -> list[Ve
             raise ModelError(
                 f"the model {echo(name)} answered {count} sequences with {len(answer)} matrices"
             )
-        check_rows = partial(check_vectors, model=name, what="tokens")
+        check_rows = partial(check_vectors, model=name)
         return list(map(check_rows, answer, map(len, windows)))
 
     failed = f"the model {echo(name)} failed on {count} sequences of tokens"
     return ask_twice(lambda: list(embedder.embed_tokens(windows)), check, failed)
 
 
-def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -> Vectors:
+def check_vectors(answer: Any, count: int, *, model: str) -> Vectors:
     """The answer as a float32 array of `count` rows; lists and other float types are converted.
 
     Raises `ModelError`: not floats, not two-dimensional, another number of rows, no columns, NaN or infinity.
@@ -249,7 +249,7 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
     'float32'
     >>> check_vectors([[0.5, 0.5]], 2, model="m")
     Traceback (most recent call last):
-    chunkcore.errors.ModelError: the model 'm' was given 2 texts and answered with 1 vectors; expected one vector a text
+    chunkcore.errors.ModelError: the model 'm' answered 2 texts, or tokens, with 1 vectors; expected one for each
     """
     name = f"the model {echo(model)}"
     try:
@@ -264,8 +264,7 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
         raise ModelError(f"{name} answered with shape {array.shape}; expected {shape}")
     if len(array) != count:
         raise ModelError(
-            f"{name} was given {count} {what} and answered with {len(array)} vectors; "
-            f"expected one vector a {what[:-1]}"
+            f"{name} answered {count} texts, or tokens, with {len(array)} vectors; expected one for each"
         )
     with np.errstate(over="ignore"):
         vectors = np.ascontiguousarray(array, dtype=np.float32)
@@ -273,7 +272,7 @@ def check_vectors(answer: Any, count: int, *, model: str, what: str = "texts") -
     if len(broken):
         raise ModelError(
             f"{name} answered with NaN or infinity in {len(broken)} of {count} vectors, "
-            f"first for {what[:-1]} {broken[0]}; expected finite numbers"
+            f"first in number {broken[0]}; expected finite numbers"
         )
     return vectors
 

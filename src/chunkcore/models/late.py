@@ -16,7 +16,6 @@ from chunkcore.models.base import (
     TextTokens,
     TokenEmbedder,
     Vectors,
-    embed,
     embed_tokens,
 )
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder, tokenizing
@@ -111,9 +110,6 @@ class LateEmbedder:
         if not groups:
             return NO_VECTORS
         tokens = self.embedder.tokenize(text)
-        if len(tokens.ids) == tokens.before + tokens.after:
-            row = embed(self.embedder, ["a"])
-            return np.repeat(np.zeros_like(row), len(groups), axis=0)
         ranges, owners = _token_ranges(tokens, groups)
         lengths = np.diff(ranges)[:, 0]
         counts = np.bincount(owners, lengths, minlength=len(groups))
