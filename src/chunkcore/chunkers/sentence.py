@@ -14,6 +14,7 @@ from chunkcore.boundaries.sentences import (
     Splitter,
     check_splitter,
     heading_numbers,
+    heading_tags,
     record_lines,
     sentence_ranges,
     whole_parts,
@@ -38,8 +39,8 @@ class Sentence(Chunker):
     `size` is a chunk of its own. A chunk over `maximum` is cut between sentences, a sentence at line ends, else at
     words, a word at graphemes. With the default splitter, what fits stays whole: a line of a log, a chat or verse, and
     a table, formula or code between marks of wikis, AsciiDoc, reStructuredText, LaTeX or Org; a heading stays with the
-    sentence after it. A chunk ends where a document's mark ``section`` begins, as at the headings
-    of a page of HTML or a Word file. The minimum is soft: a smaller chunk joins the neighbour
+    sentence after it. A chunk ends before a heading of an HTML page, and where a document's mark ``section`` begins, as
+    at the headings of a Word file. The minimum is soft: a smaller chunk joins the neighbour
     across less white space (ties: the one before), if `maximum` allows.
 
     Chunks share whole sentences: the last `overlap_sentences`, or as many as `overlap` holds (at least one) if more.
@@ -82,6 +83,8 @@ class Sentence(Chunker):
             sentences = _with_whole_lines(source, sentences, self.size)
         marks = source.document.marks if source.document else ()
         headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
+        if is_source and not headings:
+            headings = heading_tags(source.text)
         cuts = _without_bare_headings(source.text, sentences, headings)
         topics: Numbers | None = None
         if isinstance(self.overlap, SemanticOverlap):
