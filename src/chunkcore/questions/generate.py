@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -156,13 +155,7 @@ class _Capped(Metered):
 class QuestionWriter:
     """The questions so far. Answers are used in the order of asking, not of arrival."""
 
-    def __init__(
-        self,
-        documents: Sequence[Document],
-        options: GenerationOptions,
-        *,
-        assumed: bool = False,
-    ) -> None:
+    def __init__(self, documents: Sequence[Document], options: GenerationOptions) -> None:
         if len({document.id for document in documents}) < len(documents):
             raise DataError(
                 "two documents share an id, so a place could not be named: make the ids unique"
@@ -177,16 +170,13 @@ class QuestionWriter:
         self.rejections: list[Rejection] = []
         self.asked = 0
         self.stopped = ""
-        self._assumed = assumed
         self._written: list[tuple[str, str]] = []  # document and question, also rejected ones
         self._folded: dict[str, str] = {}  # ids of kept questions
 
-    def run(
-        self,
-        llm: LLM,
-        progress: Progress | None = None,
-    ) -> None:
-        """Ask until there are enough questions, nothing is left to ask, or a cap is reached: `stopped` says so."""
+    def run(self, llm: LLM, progress: Progress | None = None) -> None:
+        """Ask until there are enough questions, nothing is left to ask, a cap is reached, or it is interrupted and has
+        some: `stopped` says so.
+        """
         options = self.options
         waiting: deque[tuple[str, Sample, Future[Written]]] = deque()  # in the order of asking
         pool = ThreadPoolExecutor(min(getattr(llm, "concurrency", 1), options.concurrency))
@@ -212,39 +202,43 @@ class QuestionWriter:
                     self.stopped = str(error)
                 if progress is not None:
                     progress("questions", len(self.kept), options.questions)
+        except KeyboardInterrupt:
+            if not self.kept:
+                raise
+            self.stopped = INTERRUPTED
         finally:
             pool.shutdown(cancel_futures=True)  # wait for answers already paid for
 
     def _take(self, name: str, sample: Sample, answer: Future[Written]) -> None:
-        outcome = self._judge(name, sample, answer)
-        self.schedule.settle(sample, kept=not isinstance(outcome, Rejection))
-        if isinstance(outcome, Rejection):
-            self.rejections.append(outcome)
-        else:
-            self.kept.append(outcome)
-            self._folded[fold(outcome["question"]).text] = name
-
-    def _judge(self, name: str, sample: Sample, answer: Future[Written]) -> _Row | Rejection:
-        rejected = partial(Rejection, name, sample.document.id, sample.span)
+        """Keep a question, or note why it is rejected."""
+        written = Written("", ())
+        stage: Stage = "answer"
+        reason = ""
         try:
-            question, excerpts = answer.result()
-        except NoAnswerError as error:
-            return rejected("answer", str(error))
-        self._written.append((sample.document.id, question))
-        if self._assumed:
-            return _row(name, question, sample, [sample.span])
-        folded = fold(question).text
-        stage: Stage = "question"
-        if folded in self._folded:
-            reason = f"it was asked before, as {self._folded[folded]}"
-        elif len(folded) >= _LEAK and folded in fold(sample.text).text:
-            reason = "it stands in the passage word for word, so that any search finds it there"
+            written = answer.result()
+            self._written.append((sample.document.id, written.question))
+            stage, reason = "question", self._fault(written.question, sample)
+            if not reason:
+                stage = "excerpts"
+                spans = locate_excerpts(sample, written.excerpts)
+        except (NoAnswerError, NotVerbatimError) as error:
+            reason = str(error)
+        self.schedule.settle(sample, kept=not reason)
+        if reason:
+            about = name, sample.document.id, sample.span
+            self.rejections.append(Rejection(*about, stage, reason, *written))
         else:
-            try:
-                return _row(name, question, sample, locate_excerpts(sample, excerpts))
-            except NotVerbatimError as error:
-                stage, reason = "excerpts", str(error)
-        return rejected(stage, reason, question, excerpts)
+            self.kept.append(_row(name, written.question, sample, spans))
+            self._folded[fold(written.question).text] = name
+
+    def _fault(self, question: str, sample: Sample) -> str:
+        """Why a question is rejected, whatever its excerpts are; "" for none."""
+        folded = fold(question).text
+        if folded in self._folded:
+            return f"it was asked before, as {self._folded[folded]}"
+        if len(folded) >= _LEAK and folded in fold(sample.text).text:
+            return "it stands in the passage word for word, so that any search finds it there"
+        return ""
 
 
 INTERRUPTED = "it was interrupted"
@@ -314,7 +308,14 @@ def generate_benchmark(
     else:
         model = _Capped(model, max_calls)
     writer = QuestionWriter(documents, options)
-    stopped = _asked(writer, model, progress)
+    try:
+        writer.run(model, progress)
+    except ModelError as error:
+        if not isinstance(model, CachedLLM):
+            raise
+        raise ModelError(
+            f"{error}. What was answered is in the cache: do the same again to go on"
+        ) from error
     filtered = None
     if embedder is not None and writer.kept:
         texts = [row["question"] for row in writer.kept]
@@ -327,6 +328,7 @@ def generate_benchmark(
         stated = (drop.stage, drop.reason, row["question"], excerpts)
         rejections.append(Rejection(row["id"], row["document_id"], sample, *stated))
     rejections.sort(key=lambda rejection: int(rejection.id[1:]))
+    stopped = writer.stopped
     if not stopped and len(writer.kept) < options.questions:
         stopped = f"every document was given up after {options.patience} rejections in a row"
     return Generated(
@@ -340,23 +342,6 @@ def generate_benchmark(
     )
 
 
-def _asked(writer: QuestionWriter, llm: LLM, progress: Progress | None) -> str:
-    """Let the writer ask; why it was stopped before the end, or ""."""
-    try:
-        writer.run(llm, progress)
-    except KeyboardInterrupt:
-        if not writer.kept:
-            raise
-        return INTERRUPTED
-    except ModelError as error:
-        if not isinstance(llm, CachedLLM):
-            raise
-        raise ModelError(
-            f"{error}. What was answered is in the cache: do the same again to go on"
-        ) from error
-    return writer.stopped
-
-
 def estimate_generation(
     documents: Sequence[Document], options: GenerationOptions | None = None
 ) -> Usage:
@@ -365,7 +350,7 @@ def estimate_generation(
     Assumes that every question is kept, with an answer of about 200 tokens (the Chroma report's mean), and no cache.
     """
     estimator = Estimator()
-    QuestionWriter(documents, options or GenerationOptions(), assumed=True).run(estimator)
+    QuestionWriter(documents, options or GenerationOptions()).run(estimator)
     return estimator.usage
 
 

@@ -139,9 +139,7 @@ class LabelledQuestions:
         """Take over the file's rows if it was edited."""
         stamp = stamp_of(self.path)
         if stamp and stamp != self._stamp:
-            self._rows = []
-            if self.path.stat().st_size:
-                self._rows = [row for _, row in json_lines(self.path)]
+            self._rows = [row for _, row in json_lines(self.path)]
             self._stamp = stamp
 
     def _save(self, rows: list[JsonObject]) -> None:
@@ -223,9 +221,9 @@ class LabelledQuestions:
         place, or it cannot be saved. Nothing has changed then.
         """
         with self._locked():
-            if version is not None and version not in map(_version, self._rows[number:][:1]):
-                raise StaleError(f"this question was changed in another tab or in {self.path.name}")
             row = self._row(number)
+            if version not in (None, _version(row)):
+                raise StaleError(f"this question was changed in another tab or in {self.path.name}")
             evidence = self._joined(spans)
             changed = {key: value for key, value in row.items() if key not in _LABELS}
             changed.setdefault("id", free_id(self._ids(), len(self._rows) + 1))
@@ -303,14 +301,13 @@ def read_listed(path: Path, column: str = "") -> list[str]:
     Raises `OptionError`: a table without a column's name, or a column for plain lines; or `DataError`.
     """
     kind = path.suffix.lower()
-    if kind not in (*TABLES, ".jsonl", ".ndjson"):
-        if column:
-            raise OptionError(
-                f"--column {column} needs a CSV, TSV or JSON lines, and {path.name} is read line by line"
-            )
+    is_table = kind in (*TABLES, ".jsonl", ".ndjson")
+    if is_table != bool(column):
+        raise OptionError(
+            f"{path.name}: --column names the column of a CSV, TSV or JSON lines; others are read line by line"
+        )
+    if not is_table:
         return [text for _, text in text_lines(path) if text.strip()]
-    if not column:
-        raise OptionError(f"{path.name} is a table: name the column of its questions with --column")
     rows = csv_rows(path, [column]) if kind in TABLES else json_lines(path)
     values = [row.get(column) for _, row in rows]
     texts = [value for value in values if isinstance(value, str) and value.strip()]
@@ -344,7 +341,7 @@ class LabelServer(ThreadingHTTPServer):
         self.units = lru_cache(maxsize=64)(self._units)
         # A tag is shown as one space: its other characters keep their places without a width.
         self.shown = lru_cache(maxsize=8)(
-            lambda number: without_tags(questions.documents[number], _NO_WIDTH)
+            lambda number: without_tags(questions.document(number), _NO_WIDTH)
         )
         try:
             super().__init__(("127.0.0.1", port), _Requests)
@@ -372,7 +369,7 @@ class LabelServer(ThreadingHTTPServer):
                 space = text.rfind(" ", start + 1, start + _UNIT)
                 start = space + 1 if space > 0 else start + _UNIT
             starts.append(start)
-        return [*(starts or [0]), len(text)]
+        return [0, *starts[1:], len(text)]
 
     def page(self) -> tuple[bytes, str]:
         """The page, and its content security policy."""
@@ -429,18 +426,15 @@ class LabelServer(ThreadingHTTPServer):
 
     def text(self, number: int, at: int) -> JsonObject:
         """A document's sentences around a place: each its start, and its text with what follows it."""
-        self.questions.document(number)
         text, starts = self.shown(number), self.units(number)
-        first = last = _unit_at(starts, at - _PAGE // 2)
-        while last < len(starts) - 1 and starts[last] - starts[first] < _PAGE:
-            last += 1
-        begin = starts[first] if first else 0
-        bounds = [begin, *starts[first + 1 : last], starts[last]]
+        first = _unit_at(starts, at - _PAGE // 2)
+        last = bisect_left(starts, starts[first] + _PAGE)
+        bounds = starts[first : last + 1]
         units = [[start, page_text(text[start:end])] for start, end in pairwise(bounds)]
         return {
             "document": number,
-            "start": begin,
-            "end": starts[last],
+            "start": bounds[0],
+            "end": bounds[-1],
             "size": len(text),
             "units": units,
         }
@@ -523,10 +517,7 @@ class _Requests(BaseHTTPRequestHandler):
     def _body(self) -> JsonObject:
         if self.headers.get("Origin") != f"http://{self.headers.get('Host')}":
             raise _ForbiddenError("only this page may change questions")
-        stated = self.headers.get("Content-Length", "")
-        size = 0
-        if stated.isdecimal() and len(stated) < 10:
-            size = int(stated)
+        size = int(self.headers.get("Content-Length", 0))
         if not 0 < size <= _BODY:
             raise DataError(f"a request has 1 to {_BODY:,} bytes")
         return json_object(self.rfile.read(size).decode("utf-8", "replace"))

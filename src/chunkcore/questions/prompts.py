@@ -62,10 +62,12 @@ def draw_sample(
         # Words that an end cuts are left out; scripts without spaces are cut anywhere.
         if first > low and not text[first - 1].isspace():
             head = _CUT_HEAD.match(text, first, last)
-            begin = head.end() if head else first
+            if head:
+                begin = head.end()
         if last < high and not text[last].isspace():
             tail = _CUT_TAIL.search(text[first:last])
-            end = first + tail.start() if tail else last
+            if tail:
+                end = first + tail.start()
         low, high = trim(text, begin, end)
         if low >= high:
             low, high = trim(text, first, last)
