@@ -21,7 +21,6 @@ from chunkcore.spans import pairs_of
 from chunkcore.text import Document, Span
 
 _FORMAT = "chunkcore run 1"
-_TEXTS = ("document_id", "text", "id", "digest")
 
 
 def _header(body: Sequence[bytes]) -> JsonObject:
@@ -120,10 +119,10 @@ class _RunReader:
     ) -> None:
         self.results: dict[str, list[Retrieved]] = {}
         self._benchmark = benchmark
-        self._aligner = aligner
+        self._aligner = aligner or Aligner(benchmark.documents)
         self._queries = {query.id for query in benchmark.queries}
         self._seen: dict[object, int] = {}  # the line of each hit, by its query and place
-        self._last: dict[str, tuple[float, float]] = {}  # the rank and score of the hit before
+        self._last: dict[str, tuple[float, float]] = {}  # rank and score of the hit before, or NaN
 
     def add(self, line: int, row: JsonObject) -> None:
         """Add a line's hit, or all of its "results"; without any it says only that its question was asked."""
@@ -136,44 +135,42 @@ class _RunReader:
                 f"as {echo(min(self._queries, default=''))}: give the questions that were asked"
             )
         pieces = self.results.setdefault(query, [])
-        hits = row.get("results", [row])
+        hits = row.get("results", row)
         if not isinstance(hits, list):
-            raise DataError(f'"results" is a list of hits, got {type(hits).__name__}')
+            hits = [hits]
         for hit in hits:
             if not isinstance(hit, dict):
                 raise DataError(f"a hit is a JSON object, got {type(hit).__name__}")
             piece = self._placed(hit, self._score(query, hit))
-            place: object = piece.id
-            if not piece.id and (hit.get("spans") is not None or not hit.get("text")):
-                place = piece.document_id, piece.spans
-            # Two hits with the same text may be different passages.
-            if place and self._seen.setdefault((query, place), line) != line:
-                first = self._seen[query, place]
-                raise DataError(f"the query {echo(query)} has this hit already, in line {first}")
+            # Two hits that are placed by the same text may be different passages.
+            if piece.id or piece.match == "spans":
+                place = query, piece.id or (piece.document_id, piece.spans)
+                first = self._seen.setdefault(place, line)
+                if first != line:
+                    raise DataError(
+                        f"the query {echo(query)} has this hit already, in line {first}"
+                    )
             pieces.append(piece)
 
     def _score(self, query: str, hit: JsonObject) -> float:
         """The score, 0 without one. Raises `DataError`: rank or score do not follow on the hit before."""
         rank, score = _number(hit, "rank"), _number(hit, "score")
-        last_rank, last_score = self._last.get(query, (-math.inf, math.inf))
-        if rank is not None and rank <= last_rank:
+        last_rank, last_score = self._last.get(query, (math.nan, math.nan))
+        if rank <= last_rank:
             raise DataError(
                 f"rank {rank:g} of the query {query!r} comes after rank {last_rank:g}: sort them"
             )
-        if score is not None and score > last_score:
+        if score > last_score:
             raise DataError(
                 f"the score {score:g} of the query {query!r} comes after {last_score:g}, which is lower"
             )
-        # A hit without one sets no limit for the next.
-        self._last[query] = (
-            -math.inf if rank is None else rank,
-            math.inf if score is None else score,
-        )
-        return score or 0.0
+        self._last[query] = rank, score
+        return 0.0 if math.isnan(score) else score
 
     def _placed(self, hit: JsonObject, score: float) -> Retrieved:
         """A hit by its spans, its text, or as its whole document."""
-        document_id, text, name, stated = (_text(hit, key) for key in _TEXTS)
+        values = [hit.get(key) for key in ("document_id", "text", "id", "digest")]
+        document_id, text, name, stated = ("" if value is None else str(value) for value in values)
         spans = hit.get("spans")
         if spans is not None and not document_id:
             raise DataError(
@@ -192,7 +189,6 @@ class _RunReader:
                     "written: give the documents that were searched, or search these"
                 )
         if text:
-            self._aligner = self._aligner or Aligner(self._benchmark.documents)
             piece = self._aligner.locate(text, document_id=document_id, spans=places, score=score)
             return replace(piece, id=name)
         if not places and document.text:
@@ -200,18 +196,12 @@ class _RunReader:
         return Retrieved(document_id, places, score, id=name)
 
 
-def _text(hit: JsonObject, key: str) -> str:
-    value = hit.get(key) or ""
-    if not isinstance(value, str):
-        raise DataError(f'"{key}" is a string, got {value!r:.60}')
-    return value
-
-
-def _number(row: JsonObject, key: str) -> float | None:
+def _number(row: JsonObject, key: str) -> float:
+    """A finite number; NaN where there is none."""
     value = row.get(key)
-    if value is None:
-        return None
     number = math.nan
+    if value is None:
+        return number
     with suppress(TypeError, ValueError, OverflowError):
         number = float(value)
     if not math.isfinite(number):
