@@ -27,6 +27,7 @@ from chunkcore.evaluation.resampling import (
     column_means,
     curve_points,
     intervals,
+    mean_std,
     questions_to_show,
     randomisation_test,
     resampled_means,
@@ -115,9 +116,7 @@ class Comparison(Frame):
     baseline: str
 
     def __repr__(self) -> str:
-        result = f"tied: {', '.join(self.tied)}"
-        if self.best:
-            result = f"best: {self.best}"
+        result = f"best: {self.best}" if self.best else f"tied: {', '.join(self.tied)}"
         return f"Comparison({self.measure}: {len(self.reports)} systems, {result})"
 
     def tidy(self) -> dict[str, Sequence[object]]:
@@ -280,7 +279,7 @@ def compare(
 
     Args:
         reports: of the same benchmark's queries, in the same order.
-        measure: of the verdict; by default Recall@1000tok, else Recall@5, else the first that was scored.
+        measure: of the verdict; by default the first that was scored.
         baseline: the name of the system that is in use today; by default the first.
         margin: the smallest difference that matters, in the measure's unit.
         by: what is resampled. "document" draws documents with all their questions, so that the verdict holds for other
@@ -312,7 +311,7 @@ def compare(
         raise OptionError(
             f"no system is called {echo(baseline)}: expected one of {enumerated(names)}"
         )
-    settled = get_measure(measure or _usual_measure(reports))
+    settled = get_measure(measure or next(iter(reports[0].scores)))
     clusters = shared_documents(reports[0].documents, by)
     drawn = partial(resampled_means, resamples=resamples, seed=seed, clusters=clusters)
     scores = np.column_stack([report.values(settled) for report in reports])
@@ -384,14 +383,6 @@ def _difference_columns(
     return [column.tolist() for column in columns]
 
 
-def _usual_measure(reports: Sequence[Report]) -> Measure:
-    usual = [get_measure("Recall@1000tok"), get_measure("Recall@5")]
-    for measure in (*usual, *reports[0].scores):
-        if all(measure in report.scores for report in reports):
-            return measure
-    return usual[0]
-
-
 def _check_reports(reports: Sequence[Report]) -> None:
     if not reports:
         raise DataError("there is no report to compare: expected at least one")
@@ -450,21 +441,19 @@ def _sentences(comparison: Comparison) -> Iterator[str]:
 
 
 def _opening(comparison: Comparison) -> str:
-    measure, first, standing = comparison.measure, comparison.standing[0], len(comparison.standing)
-    questions = counted(int(np.count_nonzero(~np.isnan(first.values(measure)))), "question")
+    measure, first = comparison.measure, comparison.standing[0]
+    mean, _, count = mean_std(first.values(measure))
+    questions = counted(count, "question")
     if comparison.by == "document":
         questions += f" about {comparison.units:,} documents, which were resampled whole"
     low, high = map(measure.show, comparison.intervals[first.name])
     interval = f"95 % interval {low} to {high}"
-    score = f"{measure.show(first.mean(measure))}{measure.suffix} ({interval}) over {questions}"
-    if standing == 1:
+    score = f"{measure.show(mean)}{measure.suffix} ({interval}) over {questions}"
+    if len(comparison.standing) == 1:
         return f"{first.name} has a {measure} of {score}."
     if comparison.best is not None:
-        others = "the other system"
-        if standing > 2:
-            others = f"each of the {standing - 1} other systems"
         best = f"{first.name} is best: its {measure} is {score}"
-        return f"{best}, higher than that of {others} by more than chance explains."
+        return f"{best}, higher than that of any other system by more than chance explains."
     highest = f"No system can be called best: {first.name} has the highest {measure}, {score}"
     share = f"is first in {100 * comparison.firsts[first.name]:.0f} % of resamples of these {comparison.by}s"
     if len(comparison.tied) == 1:
@@ -494,15 +483,14 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
 
 def unsettled_words(comparison: Comparison, gaps: Sequence[Difference]) -> str:
     """Which systems are likely behind, and how many documents or questions would settle it."""
-    likely = f"{gaps[0].b} is likely behind, as the interval leaves out 0"
-    if len(gaps) > 1:
-        names = listed([gap.b for gap in gaps])
-        likely = f"{names} are likely behind, as the intervals leave out 0"
+    verb = "is" if len(gaps) == 1 else "are"
+    names = listed([gap.b for gap in gaps])
     pairs = counted(len(comparison.differences), "pair")
     most = max(gap.adjusted_p for gap in gaps)
     chance = f"among {pairs} chance alone may do that (p up to {most:.2g})"
-    needed = max(map(comparison.units_needed, gaps))
-    enough = f"{comparison.units:,}, some {rounded(needed)} would settle it"
+    needed = rounded(max(map(comparison.units_needed, gaps)))
+    likely = f"{names} {verb} likely behind, as the interval leaves out 0"
+    enough = f"{comparison.units:,}, some {needed} would settle it"
     return f"{likely}, but {chance}; not enough {comparison.by}s: {enough}."
 
 

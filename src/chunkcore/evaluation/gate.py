@@ -96,19 +96,17 @@ def check_requirement(
     )
     interval = f"95 % interval {lowest} to {highest}"
     about = f"{report.name}: {measure} is {score} ({interval}, {counted(count, 'question')})"
-    bound = f"the required {limit}"
     least = required.bound - _ROUNDING
     if mean >= least:
         though = ", though the interval reaches under it" if low < least else ""
-        return Check(f"{about}, meets {bound}: passed{though}.")
-    is_short = high < least
-    if is_short and count >= FEWEST_UNALIKE:
-        return Check(f"{about}, under {bound}: failed.", failed=True)
+        return Check(f"{about}, meets the required {limit}: passed{though}.")
+    about += f", under the required {limit}"
     doubt = "the interval reaches it"
-    if is_short:
+    if high < least:
+        if count >= FEWEST_UNALIKE:
+            return Check(f"{about}: failed.", failed=True)
         doubt = "six questions at least are needed to tell"
-    passed = "passed, as these questions do not show a shortfall"
-    return Check(f"{about}, under {bound}, but {doubt}: {passed}.")
+    return Check(f"{about}, but {doubt}: passed, as these questions do not show a shortfall.")
 
 
 def check_baseline(
@@ -177,7 +175,7 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
     earlier_rows = {query: row for row, query in enumerate(earlier.query_ids)}
     rows = [row for row, query in enumerate(report.query_ids) if query in earlier_rows]
     if not rows:
-        one, other = next(iter(report.query_ids), "none"), next(iter(earlier.query_ids), "none")
+        one, other = report.query_ids[0], earlier.query_ids[0]
         raise DataError(
             f"{echo(report.name)} and the earlier {echo(earlier.name)} have no question in common "
             f"({one!r} and {other!r} are among theirs): give a report on the same questions"

@@ -8,7 +8,6 @@ A measure of your own registers with ``@measures.register("Name")`` or the entry
 
 from __future__ import annotations
 
-import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -88,10 +87,10 @@ class Measure:
             raise OptionError(
                 f"{kind} does not count {echo(self.unit)}: expected one of {', '.join(self.units)}"
             )
-        without = self.k is None and self.depth != "needed"
-        if self.depth == "none" and not without:
+        if self.depth == "none" and self.k is not None:
             raise OptionError(f"{kind} looks at no ranking and takes no k, got k={echo(self.k)}")
-        if not without and not _is_depth(self.k):
+        is_whole = self.k is None and self.depth != "needed"
+        if not is_whole and not _is_depth(self.k):
             raise OptionError(f"{kind} needs k, {_EXPECTED}, got k={echo(self.k)}")
 
     @property
@@ -126,13 +125,11 @@ class Measure:
         return " points" if self.is_share else ""
 
     def show(self, value: float, *, signed: bool = False) -> str:
-        """A score (`signed`: a difference of scores) as reports show it; a dash for NaN.
+        """A score (`signed`: a difference of scores) as reports show it.
 
         >>> get_measure("Recall@5").show(0.125), get_measure("DCG@5").show(-0.0001, signed=True)
         ('12.5', '+0.000')
         """
-        if not math.isfinite(value):
-            return "–"
         scaled, digits = value, 3
         if self.is_share:
             scaled, digits = 100 * value, 1
@@ -165,9 +162,7 @@ class RetrievalMeasure(Measure):
 
 
 def get_measure(
-    measure: Measure | str,
-    k: Depth | None = None,
-    unit: Unit | None = None,
+    measure: Measure | str, k: Depth | None = None, unit: Unit | None = None
 ) -> Measure:
     """The measure of a name such as "Recall@5[character]", or of a kind with its k and unit; a `Measure` unchanged.
 
@@ -225,13 +220,8 @@ def known_measures() -> list[type[Measure]]:
     return sorted((cls for _, cls in measures.items()), key=lambda cls: cls.order)
 
 
-def retrieval_measures(
-    chosen: Measures,
-) -> list[RetrievalMeasure]:
-    """One or more measures of retrieval, once each; by default `measures_at()`.
-
-    Raises `OptionError`: none, or a measure of answers.
-    """
+def retrieval_measures(chosen: Measures) -> list[RetrievalMeasure]:
+    """Measures of retrieval, once each; by default `measures_at()`. Raises `OptionError`: a measure of answers."""
     if chosen is None:
         chosen = measures_at()
     if isinstance(chosen, str | Measure):
@@ -241,8 +231,6 @@ def retrieval_measures(
         if not isinstance(measure, RetrievalMeasure):
             raise OptionError(f"{measure} is of answers, not of retrieval: see score_answers")
         of_retrieval.append(measure)
-    if not of_retrieval:
-        raise OptionError("there is no measure to score: expected at least one")
     return of_retrieval
 
 

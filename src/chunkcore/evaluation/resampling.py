@@ -151,8 +151,6 @@ def resampled_means(
     counts, sums = _counts_and_sums(columns, clusters)
     means = np.full((resamples, columns.shape[1]), np.nan)
     units = len(sums)
-    if not units:
-        return means
     generator = np.random.default_rng(seed)
     rows = max(1, _BLOCK // units)
     for first in range(0, resamples, rows):
