@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.evaluation.answer_measures import (
     AnsweredQuestion,
@@ -109,6 +110,7 @@ def answer_questions(
     *,
     counter: str | TokenCounter = "cl100k_base",
     retries: int = 2,
+    progress: Progress | None = None,
 ) -> AnswerRun:
     """Let a model answer every query from the run's best pieces.
 
@@ -121,6 +123,7 @@ def answer_questions(
         k: how many pieces; or "4096tok" for the best pieces up to 4,096 tokens, the last one cut there.
         counter: counts the tokens of such a budget.
         retries: after an invalid answer.
+        progress: called with "answers", the number of questions done, and of all.
 
     Raises `OptionError`: no such k; `DataError`: a piece outside its document; or `ModelError`: the model cannot be
     asked, or the first 20 fail.
@@ -154,6 +157,8 @@ def answer_questions(
             raise ModelError(
                 f"{model.name} had no answer to any of the first {_HOPELESS} questions: {answer.failure}"
             )
+        if progress is not None:
+            progress("answers", len(answers), len(shown))
     return AnswerRun(run.name, answers, k)
 
 
