@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from chunkcore.chunkers import clusters
 from chunkcore.chunkers.clusters import ClusterSemantic, mean_pair_similarity, optimal_segmentation
-from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive
+from chunkcore.chunkers.recursive import Recursive
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +100,23 @@ def test_the_mean_over_pairs_is_that_of_the_whole_matrix(seed, count, dimensions
     assert mean_pair_similarity(vectors) == pytest.approx(pairs.mean() if len(pairs) else 0.0, abs=1e-7)
 
 
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 5), st.integers(1, 9))
+def test_of_what_fits_no_segmentation_is_better(seed, count, most, block_rows):
+    vectors, most = random_vectors(seed, count, 3), min(most, count)
+    matrix = centred_similarities(vectors)
+    fits = np.random.default_rng(seed).random((count, most)) < 0.6
+    fits[:, 0] = True
+
+    def allowed(sizes: list[int]) -> bool:
+        return all(fits[end - 1, size - 1] for end, size in zip(np.cumsum(sizes), sizes, strict=True))
+
+    with patch.object(clusters, "BLOCK_ROWS", block_rows):
+        sizes = optimal_segmentation(vectors, most, fits=fits).tolist()
+    assert allowed(sizes)
+    best = max(total(matrix, each) for each in all_segmentations(count, most) if allowed(each))
+    assert total(matrix, sizes) == pytest.approx(best, abs=1e-7)
+
+
 def test_a_small_case_by_hand():
     """3 of 15 pairs are alike (1), the others not (0): the mean is 0.2, a like pair is worth 0.8, an unlike -0.2."""
     a, b, c = np.eye(3, dtype=np.float32)
@@ -131,7 +148,7 @@ def settled(vectors: np.ndarray, most: int, mean: float) -> set[int]:
 @given(st.lists(prose(), min_size=2, max_size=8).map("\n\n".join), prose() | hard_text())
 def test_text_that_is_appended_moves_no_settled_boundary(before, after):
     frozen = chunker(size=20, piece_size=5, mean=0.2)
-    splitter = Recursive(size=5, separators=PROSE_SEPARATORS)
+    splitter = Recursive(size=5, separators=frozen.separators)
     pieces = splitter.spans(before)[:-1]  # the last one can grow
     assert splitter.spans(before + after)[: len(pieces)] == pieces
     if not pieces:
@@ -162,14 +179,21 @@ def test_it_cuts_where_the_subject_changes():
 
 @given(hard_text())
 def test_a_chunk_has_no_more_pieces_than_the_maximum_allows(text):
-    pieces = Recursive(size=12, separators=PROSE_SEPARATORS, counter="characters").spans(text)
+    pieces = Recursive(size=12, separators=chunker().separators, counter="characters").spans(text)
     starts = [spans[0].start for spans in pieces]
     for ((span),) in chunker(counter="characters").spans(text):
         assert sum(span.start <= start < span.end for start in starts) <= 60 // 12
 
 
+def test_with_maximum_text_the_white_space_inside_a_chunk_counts():
+    options = {"counter": "characters", "size": 40, "piece_size": 20}
+    text = ("x" * 15 + "\n" * 30) * 6
+    assert max(map(len, chunker(**options).split_text(text))) == 60
+    assert max(map(len, chunker(size_of="text", **options).split_text(text))) == 15
+
+
 def test_the_defaults_are_the_reports():
     default = ClusterSemantic()
     assert (default.size, default.piece_size, default.counter.name) == (200, 50, "cl100k_base")
-    assert PROSE_SEPARATORS == ("\n\n", "\n", ".", "?", "!", " ", "")
+    assert default.separators == ("\n\n", "\n", ".", "?", "!", " ", "")
     assert default.hard_maximum is None

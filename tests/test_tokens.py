@@ -54,7 +54,7 @@ def test_a_word_does_not_go_on_from_one_joined_text_into_the_next():
     assert counts_of(source, [0, 8, 9, 9], [8, 9, 9, 12]) == [2, 1, 0, 2]
 
 
-def test_each_piece_of_one_long_word_is_counted_once(monkeypatch):
+def test_each_piece_of_one_long_word_is_counted_once_and_words_without_their_counter(monkeypatch):
     asked: list[str] = []
 
     def count_many(counter: WordCounter, texts: list[str]) -> Any:
@@ -63,10 +63,10 @@ def test_each_piece_of_one_long_word_is_counted_once(monkeypatch):
 
     monkeypatch.setattr(WordCounter, "count_many", count_many)
     places = list(range(1, 17))
-    for kind in (TokenizedText, WordText):
+    for kind, texts in ((TokenizedText, ["a"] * 16), (WordText, [])):
         asked.clear()
         assert counts_of(kind(["a" * 20], WordCounter()), places, [place + 1 for place in places]) == [1] * 16
-        assert asked == ["a"] * 16
+        assert asked == texts
 
 
 @given(text=hard_text())

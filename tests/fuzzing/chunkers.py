@@ -80,6 +80,7 @@ _OPTIONS: dict[str, st.SearchStrategy[Any]] = {
     ),
     "recursive.size_of": st.sampled_from(["pieces", "text"]),
     "dual_semantic.size_of": st.sampled_from(["pieces", "text"]),
+    "cluster_semantic.size_of": st.sampled_from(["pieces", "text"]),
     "kamradt_modified.piece_size": st.none() | _some,
     "breakpoint.size": st.none() | _some,
     "kamradt.size": st.none() | _some,

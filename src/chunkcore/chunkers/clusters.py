@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from operator import add
+from typing import Literal
 
 import numpy as np
 
 from chunkcore.boundaries.sentences import Splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, Cuts, Draft, chunkers
-from chunkcore.chunkers.recursive import small_pieces
+from chunkcore.chunkers.recursive import PROSE_SEPARATORS, Recursive, small_pieces
 from chunkcore.chunkers.semantic import Floats, SentenceChunker, neighbour_distances
 from chunkcore.errors import DataError, OptionError
 from chunkcore.lazy import needed
@@ -21,7 +22,7 @@ from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import Bounds
 from chunkcore.packing import halves, join_ranges, pack, split_ranges_to_maximum
-from chunkcore.spans import Numbers, Ranges
+from chunkcore.spans import Flags, Numbers, Ranges
 from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
@@ -302,6 +303,8 @@ class ClusterSemantic(Chunker):
         size: the greatest size of a chunk, in the counter's unit, as a number of pieces.
         piece_size: the greatest size of a piece, in the counter's unit.
         embedder: the name of a model, as `get_embedder` knows them, or an `Embedder`. Loaded when first used.
+        separators: where pieces may be cut, first choice first; kept at the start of the piece after them.
+        size_of: "pieces": `size` counts pieces; "text": no chunk's own text is over it either.
         minimum: a smaller chunk joins the neighbour nearer by distance, else the other one, if both fit into `size`.
         mean: the similarity from which pieces gain by being together, -1 to 1; None for the mean of each text.
 
@@ -309,23 +312,41 @@ class ClusterSemantic(Chunker):
     chunk and d dimensions.
     """
 
+    bounded = True
+
     size: int = 200
     piece_size: int = 50
     embedder: Embedder | str = DEFAULT_MODEL
+    separators: tuple[str, ...] = PROSE_SEPARATORS
+    size_of: Literal["pieces", "text"] = "pieces"
     mean: float | None = None
     minimum: int = 0
     bounds = Bounds(piece_size=(1, "size"), minimum=(0, "size"), mean=(-1, 1))
 
+    def validate(self) -> None:
+        Recursive(separators=self.separators)  # which checks them
+
     def cut(self, source: TokenizedText) -> Ranges:
-        pieces = small_pieces(source, self.piece_size, size_of="pieces")
+        pieces = small_pieces(source, self.piece_size, self.size_of, self.separators)
         if len(pieces) < 2:
             return pieces
-        vectors = embed(get_embedder(self.embedder), source.slices(pieces))
-        sizes = optimal_segmentation(vectors, self.size // self.piece_size, mean=self.mean)
+        texts = source.slices(pieces)
+        vectors = embed(get_embedder(self.embedder), texts)
+        most = min(self.size // self.piece_size, len(pieces))
+        fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)
+        sizes = optimal_segmentation(vectors, most, mean=self.mean, fits=fits)
         lasts = np.cumsum(sizes) - 1
         rows = np.column_stack((pieces[lasts - sizes + 1, 0], pieces[lasts, 1]))
         distances = neighbour_distances(vectors)[lasts[:-1]]
         return join_ranges(source, rows, self.minimum, self.size, [0.0, *distances.tolist()])
+
+    def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> Flags:
+        """For each piece: whether the last 1, 2, … `most` pieces up to it are within `size`."""
+        fits = np.zeros((len(pieces), most), dtype=np.bool_)
+        for before in range(most):
+            counts = source.counts(pieces[: len(pieces) - before, 0], pieces[before:, 1])
+            fits[before:, before] = counts <= self.size
+        return fits
 
 
 def mean_pair_similarity(vectors: Vectors) -> float:
@@ -339,8 +360,11 @@ def mean_pair_similarity(vectors: Vectors) -> float:
     count = len(vectors)
     if count < 2:
         return 0.0
-    total = unit_rows(vectors).sum(axis=0)
-    nonzero = int(vectors.any(axis=1).sum())
+    total, nonzero = np.zeros(vectors.shape[1]), 0
+    for start in range(0, count, BLOCK_ROWS):
+        block = vectors[start : start + BLOCK_ROWS]
+        total += unit_rows(block).sum(axis=0)
+        nonzero += int(block.any(axis=1).sum())
     return (float(total @ total) - nonzero) / (count * (count - 1))
 
 
@@ -349,6 +373,7 @@ def optimal_segmentation(
     max_pieces: int,
     *,
     mean: float | None = None,
+    fits: Flags | None = None,
 ) -> Numbers:
     """Sizes of chunks, int64, with the greatest sum of centred cosine similarities inside the chunks.
 
@@ -358,6 +383,7 @@ def optimal_segmentation(
         vectors: shape (n, d), of any length. A zero row is similar to none.
         max_pieces: the most rows in a chunk.
         mean: subtracted from each similarity; None for the mean over all pairs.
+        fits: shape (n, min(max_pieces, n)): whether a chunk may end at a row with 1, 2, … rows. None: all may.
 
     >>> optimal_segmentation(np.array([[1, 0], [1, 0], [0, 1], [0, 1]], dtype=np.float32), 3).tolist()
     [2, 2]
@@ -375,6 +401,8 @@ def optimal_segmentation(
         for gains in np.cumsum(similarities - centre, axis=1).tolist():
             sums = [0.0, *map(add, sums, gains)]
             values = list(map(add, best, sums))
+            if fits is not None:
+                values = np.where(fits[len(sizes)], values, -np.inf).tolist()
             least = max(values) - _TIE
             size = width
             while values[size - 1] < least:

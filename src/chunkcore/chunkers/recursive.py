@@ -184,10 +184,11 @@ def _word_ends(text: str, texts: Ranges) -> Places:
 
 
 def small_pieces(
-    source: TokenizedText, size: int, size_of: Literal["pieces", "text"] = "text"
+    source: TokenizedText,
+    size: int,
+    size_of: Literal["pieces", "text"] = "text",
+    separators: tuple[str, ...] = PROSE_SEPARATORS,
 ) -> Ranges:
     """Pieces of prose of at most `size`, for chunkers that group them: shape (n, 2)."""
-    splitter = Recursive(
-        size=size, separators=PROSE_SEPARATORS, size_of=size_of, counter=source.counter
-    )
+    splitter = Recursive(size=size, separators=separators, size_of=size_of, counter=source.counter)
     return splitter.cut(source)

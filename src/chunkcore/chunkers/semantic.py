@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 
 _THRESHOLD = 0.3
 _SEMANTIC = re.compile(r"semantic(?::(-?\d*\.?\d+(?:e-?\d+)?)?(?::(.*))?)?")
+_BLOCK_ROWS = 4096
 
 
 def neighbour_distances(vectors: Vectors) -> Floats:
@@ -41,8 +42,10 @@ def neighbour_distances(vectors: Vectors) -> Floats:
     >>> neighbour_distances(np.array([[2, 0], [1, 0], [0, 3]], dtype=np.float32)).tolist()
     [0.0, 1.0]
     """
-    unit = unit_rows(vectors)
-    distances: Floats = 1.0 - np.einsum("ij,ij->i", unit[:-1], unit[1:])
+    distances = np.empty(max(0, len(vectors) - 1))
+    for start in range(0, len(distances), _BLOCK_ROWS):
+        unit = unit_rows(vectors[start : start + _BLOCK_ROWS + 1])
+        distances[start : start + _BLOCK_ROWS] = 1.0 - np.einsum("ij,ij->i", unit[:-1], unit[1:])
     return distances
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -156,25 +158,39 @@ def _static_tokenizer(model: Any) -> Any:
     return getattr(tokenizer, "_tokenizer", tokenizer)
 
 
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """A progress bar for loading weights would be drawn over the caller's own."""
+    logging: Any = import_module("transformers.utils.logging")
+    enabled = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if enabled:
+            logging.enable_progress_bar()
+
+
 def _load(source: str) -> Any:
     package = needed(
         "sentence_transformers", "models", "embed text with PyTorch", "sentence-transformers"
     )
-    if not Path(source).is_dir():
+    with _no_progress_bars():
+        if not Path(source).is_dir():
+            try:
+                return package.SentenceTransformer(source, local_files_only=True)
+            except Exception:  # noqa: BLE001
+                # Not downloaded yet, or another problem, which the second attempt reports. Without a network
+                # that attempt alone would retry for over a minute.
+                fetch(source, ["config.json", "modules.json"])
         try:
-            return package.SentenceTransformer(source, local_files_only=True)
-        except Exception:  # noqa: BLE001
-            # Not downloaded yet, or another problem, which the second attempt reports. Without a network
-            # that attempt alone would retry for over a minute.
-            fetch(source, ["config.json", "modules.json"])
-    try:
-        return package.SentenceTransformer(source)
-    except Exception as error:
-        first_line, _, _ = str(error).strip().partition("\n")
-        raise OptionError(
-            f"no model {source!r} ({type(error).__name__}: {shortened(first_line, 500)}): expected "
-            "the folder of a sentence-transformers model, or the name of one on the hub"
-        ) from error
+            return package.SentenceTransformer(source)
+        except Exception as error:
+            first_line, _, _ = str(error).strip().partition("\n")
+            raise OptionError(
+                f"no model {source!r} ({type(error).__name__}: {shortened(first_line, 500)}): expected "
+                "the folder of a sentence-transformers model, or the name of one on the hub"
+            ) from error
 
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"

@@ -93,7 +93,7 @@ class WordCounter(TokenCounter):
     name = "words"
 
     def boundaries(self, text: str) -> Numbers:
-        return WordText([text], self).words
+        return WordText([text], self).starts
 
     def count(self, text: str) -> int:
         return len(text.split())

@@ -8,15 +8,14 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.columns import distinct
 from chunkcore.errors import OptionError
-from chunkcore.spans import Flags, Numbers, ragged_indices
+from chunkcore.spans import Flags, Numbers
 from chunkcore.text import Document
 
 # The context-free boundary rules checked for each encoding's pattern, as bits. Other encodings are counted piece by
@@ -43,6 +42,7 @@ _GAP = re.compile(r"[ \t\n\r]")
 _WORD = re.compile(r"[^ \t\n\r]+")
 # `_role` by code point, of those seen so far: none is 0.
 _ROLES = np.zeros(0x110000, dtype=np.uint8)
+_KNOWN = 4_000_000  # characters of words
 _BLOCK = 2_000_000  # code points
 _FEW = 12  # pieces, for which arrays cost more than they save
 CodePoints = NDArray[np.unsignedinteger]
@@ -296,29 +296,74 @@ class WordText(TokenizedText):
         return bytearray(boundaries)
 
     @_Once
-    def words(self) -> Numbers:
+    def starts(self) -> Numbers:
         """Where each run of characters that are not white begins."""
-        begins = np.append(True, self.is_white)
-        begins[self.parts] = True
-        words: Numbers = (begins[:-1] & ~self.is_white).nonzero()[0]
-        return words
+        after_white = np.append(True, self.is_white[:-1])[: len(self.text)]
+        starts: Numbers = (after_white & ~self.is_white).nonzero()[0]
+        return starts
+
+    def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
+        """Runs that begin inside each piece, plus one if the piece begins inside a run."""
+        counts: Numbers = self.starts.searchsorted(ends) - self.starts.searchsorted(starts)
+        inside = (starts < ends) & ~np.append(self.is_white, True)[starts]
+        inside &= np.append(self.starts, -1)[self.starts.searchsorted(starts)] != starts
+        counts += inside
+        return counts
 
 
 class SpacedText(WordText):
-    """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once, in one text of them."""
+    """A text for a tokenizer that `splits_at_space`: each distinct word is encoded once."""
 
     white = BERT_WHITE
+    counts = TokenizedText.counts
 
     @_Once
     def boundaries(self) -> Numbers:
-        words, places = distinct(
-            [word for text in self.slices(self.parts) for word in _WORD.findall(text)]
+        words: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
+        texts = [SpacedText([text], self.counter) for text in self.slices(self.parts)]
+        offsets = self.parts[:, 0].tolist()
+        return np.concatenate(
+            [words.boundaries(text) + offset for text, offset in zip(texts, offsets, strict=True)]
         )
-        ends = np.cumsum([0, *(len(word) + 1 for word in words)])
-        tokens = self.counter.boundaries("\n".join(words))
-        edges = tokens.searchsorted(ends)
-        rows, numbers = ragged_indices(edges[places], np.diff(edges)[places])
-        return np.asarray(tokens[numbers] + (self.words - ends[places])[rows])
+
+
+class KnownWords:
+    """The tokens of words that were seen, for a tokenizer that `splits_at_space`.
+
+    It forgets all of them at four million characters. Threads may share it; a copy in another process starts empty.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, ...]] = {}
+        self._size = 0
+
+    def __reduce__(self) -> tuple[type[KnownWords], tuple[()]]:
+        return KnownWords, ()
+
+    def boundaries(self, source: SpacedText) -> Numbers:
+        """Where each token of a text begins; its counter is given only new words, as one text."""
+        tokens_by_word = self._known
+        text, starts = source.text, source.starts
+        # Python knows more white space, and control characters that these tokenizers leave out.
+        is_usual = np.array_equal(source.is_white, IS_WHITE.take(source.code_points, mode="clip"))
+        words = text.split() if is_usual else _WORD.findall(text)
+        new = [*set(words).difference(tokens_by_word)]
+        if new:
+            ends = np.cumsum([len(word) + 1 for word in new])
+            tokens = source.counter.boundaries("\n".join(new))
+            edges = [0, *tokens.searchsorted(ends).tolist()]
+            begins = np.repeat(np.append(0, ends[:-1]), np.diff(edges))
+            inside = (tokens - begins).tolist()
+            owned = [tuple(inside[first:last]) for first, last in pairwise(edges)]
+            tokens_by_word.update(zip(new, owned, strict=True))
+            self._size += int(ends[-1])
+            if self._size > _KNOWN:
+                self._known, self._size = {}, 0
+        rows = [tokens_by_word[word] for word in words]
+        counts = np.array(list(map(len, rows)), dtype=np.int64)
+        places = np.array([*chain.from_iterable(rows)], dtype=np.int64)
+        places += np.repeat(starts, counts)
+        return places
 
 
 def splits_at_space(tokenizer: Any) -> bool:
