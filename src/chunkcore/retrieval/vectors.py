@@ -32,7 +32,6 @@ _dots: Callable[..., Floats] = getattr(np, "vecdot", np.matmul)
 EMBEDDED_AT_ONCE = 512  # texts, between two calls of `progress`
 MEMORY = 256 * 2**20  # bytes of vectors; larger arrays go to a temporary file
 WORKING = 64 * 2**20  # bytes that a search works in, roughly
-_MOST = WORKING // 64  # pairs of a query and a vector that are scored at once
 _LONGEST = 1e15  # of a vector: products of longer ones may be too large for float32
 RowsKind = Literal["texts", "late", "norms"]  # see these methods of `TextVectors`
 OTHER_QUESTIONS = (  # what they have in common with a collection is chance
@@ -129,24 +128,19 @@ def top_k(
     if not best.size:
         return best, values
     directions = (left / query_lengths[:, None]).astype(np.float32)
-    step = max(1, WORKING // (4 * len(right) + 100 * k))
-    start = 0
-    while start < len(left):
-        some = slice(start, start + step)
-        rough = _rough_cosines(directions[some], right, lengths)
-        rows, columns = _candidates(rough, firsts, k, dimensions)
-        if len(rows) > _MOST and len(rough) > 1:  # many vectors are alike
-            step = max(1, len(rough) * _MOST // len(rows))
-            continue
-        start += step
-        scores = _cosines(left[some], right, rows, columns)
-        order = np.lexsort((columns, -scores, rows))
-        pairs = rows * len(firsts) + owner_of[columns]
-        _, met = np.unique(pairs[order], return_index=True)  # where an owner is met first
-        order = order[np.sort(met)]
-        begins = np.searchsorted(rows[order], np.arange(len(rough)))
-        chosen = order[begins[:, None] + np.arange(k)]
-        best[some], values[some] = owner_of[columns[chosen]], scores[chosen]
+    margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
+    step = max(1, WORKING // (4 * len(right)))
+    for start in range(0, len(left), step):
+        rough = _rough_cosines(directions[start : start + step], right, lengths)
+        for row, rough_scores in enumerate(rough, start):
+            of_owners = np.maximum.reduceat(rough_scores, firsts)
+            least = np.partition(of_owners, -k)[-k] - margin
+            columns = np.flatnonzero(rough_scores >= least)
+            scores = _cosines(left[row : row + 1], right, columns)
+            order = np.lexsort((columns, -scores))
+            _, met = np.unique(owner_of[columns[order]], return_index=True)
+            chosen = order[np.sort(met)[:k]]  # where the best owners are met first
+            best[row], values[row] = owner_of[columns[chosen]], scores[chosen]
     return best, values
 
 
@@ -160,25 +154,13 @@ def _rough_cosines(directions: Vectors, vectors: Rows, lengths: Scores) -> Vecto
     return rough
 
 
-def _candidates(
-    rough: Vectors, firsts: Numbers, k: int, dimensions: int
-) -> tuple[Numbers, Numbers]:
-    """The query and the vector of each product that may be of the best `k` owners; `firsts` are their vectors'."""
-    margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
-    of_owners = rough
-    if len(firsts) < rough.shape[1]:
-        of_owners = np.maximum.reduceat(rough, firsts, axis=1)
-    least = np.partition(of_owners, -k, axis=1)[:, -k, None] - margin
-    rows, columns = np.nonzero(rough >= least)
-    return rows, columns
-
-
-def _cosines(queries: Floats, vectors: Rows, rows: Numbers, columns: Numbers) -> Vectors:
-    scores = np.empty(len(rows), np.float32)
-    size = max(1, WORKING // (80 * queries.shape[1]))
-    for start in range(0, len(rows), size):
+def _cosines(query: Floats, vectors: Rows, columns: Numbers) -> Vectors:
+    """The similarities of a query, a matrix of one row, and of some of the vectors."""
+    scores = np.empty(len(columns), np.float32)
+    size = max(1, WORKING // (80 * query.shape[1]))
+    for start in range(0, len(columns), size):
         some = slice(start, start + size)
-        products = unit_rows(queries[rows[some]]) * unit_rows(vectors[columns[some]])
+        products = unit_rows(query) * unit_rows(vectors[columns[some]])
         scores[some] = products.sum(axis=1)
     return scores
 
