@@ -370,29 +370,18 @@ class Locator:
         if len(hits) > 1:
             shared = set.intersection(*[set(hit.names) for hit in hits])
         if shared and not self._groups(list(shared)):
-            verdicts = self._without_shared_names(hits, verdicts, shared)
-        changed = self.changed(
-            {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
-        )
+            nameless = []
+            for hit in hits:
+                names = tuple(name for name in hit.names if name not in shared)
+                nameless.append(self._verdict(replace(hit, names=names)))
+            if len(_documents_of(nameless)) > 1:
+                verdicts = nameless
+        changed = self.changed(_documents_of(verdicts))
         for number, verdict in enumerate(verdicts):
             if verdict.piece.document_id in changed:
                 reason: Reason = "its document has changed since it was indexed"
                 verdicts[number] = Verdict("changed", unplaced(hits[number]), reason)
         return verdicts
-
-    def _without_shared_names(
-        self,
-        hits: Sequence[Hit],
-        verdicts: list[Verdict],
-        shared: Collection[str],
-    ) -> list[Verdict]:
-        nameless = verdicts.copy()
-        for number, hit in enumerate(hits):
-            if verdicts[number].kind == "elsewhere":
-                names = tuple(name for name in hit.names if name not in shared)
-                nameless[number] = self._verdict(replace(hit, names=names))
-        documents = {verdict.piece.document_id for verdict in nameless if verdict.piece.spans}
-        return nameless if len(documents) > 1 else verdicts
 
     def _verdict(self, hit: Hit) -> Verdict:
         if not hit.text.strip() and not (self.lenient and hit.spans):
@@ -566,6 +555,10 @@ def _spans_of_text(source: str, hit: Hit) -> tuple[Span, ...]:
     if is_believed or text_of_spans(source, stated) == hit.text:
         return stated
     return spans_between(source, hit.text, stated[0]) if len(stated) == 1 else ()
+
+
+def _documents_of(verdicts: Iterable[Verdict]) -> set[str]:
+    return {verdict.piece.document_id for verdict in verdicts if verdict.piece.spans}
 
 
 def unplaced(hit: Hit) -> Retrieved:

@@ -196,9 +196,8 @@ def read_manifest(folder: Path | str) -> JsonObject:
         raise _damaged(file)
     kinds = {"notes": dict, "files": dict, "retriever": str, "data": str}
     is_whole = all(isinstance(manifest.get(name), kind) for name, kind in kinds.items())
+    is_whole = is_whole and len(manifest["retriever"]) <= _LONGEST_SPEC  # each part takes a call
     if not is_whole or not _DATA.fullmatch(manifest["data"]):
-        raise _damaged(file)
-    if len(manifest["retriever"]) > _LONGEST_SPEC:  # each part takes a call
         raise _damaged(file)
     return manifest
 
