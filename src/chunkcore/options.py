@@ -158,9 +158,10 @@ def check_option(cls: type, name: str, value: Any) -> Any:
     except TypeError:
         is_large = isinstance(value, Real) and abs(cast(Any, value)) > LARGEST
         limit = f" of at most {LARGEST}" if is_large else ""
-        # A chunker's name, or a retriever's kind: its name is an instance property.
-        named = (getattr(cls, attribute, "") for attribute in ("name", "kind"))
-        called = next((label for label in named if isinstance(label, str) and label), cls.__name__)
+        # A retriever's kind, or a chunker's name: a retriever's name is an instance property.
+        called = getattr(cls, "kind", "") or getattr(cls, "name", "")
+        if not called or not isinstance(called, str):
+            called = cls.__name__
         raise OptionError(
             f"{called}: {name} is {described(hint)}{limit}; got {echo(value)}"
         ) from None
@@ -286,10 +287,8 @@ def split_spec(
     options: dict[str, Any] = {}
     for part in map(str.strip, split_parts(rest, spec, noun)):
         option, equals, value = map(str.strip, part.partition("="))
-        if unnamed is not None and part.startswith('"'):
+        if unnamed is not None and (part.startswith('"') or not equals):
             unnamed.append(str(read_value(part, noun)))
-        elif unnamed is not None and not equals:
-            unnamed.append(part)
         elif not equals or not option:
             raise OptionError(f"expected option=value, got {echo(part)} in the {noun} {echo(spec)}")
         elif option in options:
