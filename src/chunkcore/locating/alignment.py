@@ -132,9 +132,7 @@ class Aligner:
                 f"there is no document {document_id!r} among the {len(self._texts)} to find text in"
             )
         matches = [self._search(text, self._numbers[document_id]) for text in texts]
-        # A repeated text has one match.
-        ranges = {id(match): as_ranges(span for _, span in match.places) for match in matches}
-        places = [ranges[id(match)] for match in matches]
+        places = [as_ranges(span for _, span in match.places) for match in matches]
         located = list(map(unlocated, texts))
         for number, place, equals in choose_in_order(places, list(map(len, texts))):
             match = matches[number]

@@ -67,7 +67,7 @@ _END_OF_NAVIGATION = re.compile(r"(?i)</nav\s*>")
 # From its first tag to the first that closes one.
 _NAVIGATION = re.compile(r"(?is)<nav\b[^<>]*>.*?</nav\s*>")
 _ENTITY = re.compile(r"&#?\w{1,31};")
-_FIRST = regex.compile(r"first([1-9]\d?)")
+_FIRST = re.compile(r"first([2-9]|[1-9]\d)")
 # "And" and the article before an Arabic word, as in light stemming (Larkey, Ballesteros and Connell, SIGIR 2002).
 _ARABIC = regex.compile(r"^(?:[وف]?(?:ال|بال|كال|لل)(?=\w\w)|و(?=\w\w\w))")
 
@@ -236,7 +236,7 @@ def word_keys(
 def check_words(form: str) -> int:
     """The characters that a form of words keeps; 0: all. Raises `OptionError` for an unknown form."""
     match = _FIRST.fullmatch(form)
-    if form != "whole" and (match is None or int(match[1]) < 2):
+    if form != "whole" and match is None:
         raise OptionError(f"words is whole, or first2 to first99, such as first5; got {form!r}")
     return int(match[1]) if match else 0
 
