@@ -431,7 +431,10 @@ _ESCAPED = re.compile("[\x7f-\x9f\ud800-\udfff]")
 
 
 def installed_version() -> str:
-    """The package's version."""
-    from chunkcore import __version__
+    """The installed package's version; "of a source tree" without one."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    return __version__
+    try:
+        return version("chunkadapters")
+    except PackageNotFoundError:
+        return "of a source tree"
