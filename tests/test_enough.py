@@ -57,17 +57,16 @@ def test_a_promise_holds_in_the_mean_and_too_much_is_refused_with_the_number_tha
     assert 0.1 < np.mean(risks) <= 0.2
     assert 0.05 < np.mean(np.array(risks) > 0.25) <= 0.1
     cases = [
-        (np.zeros(8), 0.1, "takes at least 20 questions, got 8", 20),
-        (np.zeros(8), 0.0, "no number of questions", None),
-        (np.zeros(8), 1.5, "a promised share is at most 1, got 1.5", None),
-        (np.repeat([0.0, np.inf], [95, 5]), 0.05, "out of reach with any number", None),
-        (np.repeat([0.0, np.inf], [120, 30]), 0.2, "out of reach with any number", None),
-        (np.repeat([0.0, np.inf], [42, 3]), 0.1, "about 69 such questions", 69),
+        (np.zeros(8), 0.1, "takes at least 20 questions, got 8"),
+        (np.zeros(8), 0.0, "no number of questions"),
+        (np.zeros(8), 1.5, "a promised share is at most 1, got 1.5"),
+        (np.repeat([0.0, np.inf], [95, 5]), 0.05, "out of reach with any number"),
+        (np.repeat([0.0, np.inf], [120, 30]), 0.2, "out of reach with any number"),
+        (np.repeat([0.0, np.inf], [42, 3]), 0.1, "about 69 such questions"),
     ]
-    for needs, miss, message, questions in cases:
-        with pytest.raises((OptionError, UnattainableError), match=message) as refused:
+    for needs, miss, message in cases:
+        with pytest.raises((OptionError, UnattainableError), match=message):
             controlled(needs, miss)
-        assert getattr(refused.value, "questions", None) == questions
     some = np.concatenate((np.arange(95.0), np.full(5, np.inf)))
     levels = [controlled(some, 0.1), controlled(np.zeros(20), 0.1)]
     assert levels == [90.0, 0.0], "nine of 100, five of which are out of reach"
@@ -255,13 +254,13 @@ def test_another_embedder_and_a_lost_part_are_named_and_an_unchanged_index_is_no
     for name, index in cases.items():
         assert isinstance(index, WindowIndex)
         index.enough = calibrated.enough
-        changes[name] = {change.kind: change.words for change in index_changes(index, questions)}
+        changes[name] = index_changes(index, questions)
     assert changes[""] == {}
     assert "embedder" in changes["embedder"]
     assert changes["words"]["embedder"].startswith("the embedder is none, calibrated was ")
     assert changes["lost"]["lost"] == "1 of 8 documents are gone: 'Tarn'"
     assert "a part is lost" in changes["units"]["lost"]
-    assert index_changes(index_of(towns), questions) == []
+    assert index_changes(index_of(towns), questions) == {}
 
 
 class Narrow:

@@ -175,7 +175,7 @@ def deployments(benchmark: Benchmark) -> dict[str, Any]:
         for kind, part in deployed.items():
             assert isinstance(part, WindowIndex)
             part.enough = calibrated.enough
-            said = {change.kind for change in index_changes(part, [query.text for query in queries[half:]])}
+            said = {*index_changes(part, [query.text for query in queries[half:]])}
             results[kind]["runs"] += 1
             results[kind]["alarms"] += bool(said)
             results[kind]["named"] += kind in said

@@ -20,15 +20,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+import chunkcore
+from chunkcore import report, study
 from chunkcore.cli import running
 from chunkcore.errors import NotWrittenError, OptionError
 from chunkcore.options import LARGEST, check_number
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmarks import Benchmark
     from chunkcore.models import CachedEmbedder
-    from chunkcore.study.comparing import StudySettings
-    from chunkcore.text import Document
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,7 +172,7 @@ class Documents:
             )
         return self.folder
 
-    def read(self) -> Sequence[Document]:
+    def read(self) -> Sequence[chunkcore.Document]:
         """The documents."""
         from chunkcore.evaluation.benchmarks.loading import contents_of
 
@@ -198,16 +197,14 @@ class Data(Documents):
         file = (self.questions or Path("questions")).with_suffix(".jsonl")
         return f"chunkcore questions label {docs} --output {shlex.quote(str(file))}"
 
-    def benchmark(self, output: Path) -> Benchmark:
+    def benchmark(self, output: Path) -> chunkcore.Benchmark:
         """Read them; a report that an earlier run wrote into `output` is no document."""
-        from chunkcore.datasets import load_dataset
-        from chunkcore.evaluation.benchmarks import load_benchmark
         from chunkcore.reading.opening import REPORT_NAMES
 
         if self.folder:
             # An earlier report quotes the evidence: read as a document it would make the evidence ambiguous.
             earlier = [output / name for name in REPORT_NAMES]
-            return load_benchmark(
+            return chunkcore.load_benchmark(
                 self.folder, self.questions, leave_out=earlier, follow_links=self.follow_links
             )
         if self.questions:
@@ -219,7 +216,7 @@ class Data(Documents):
             "For yours, name DOCS --questions FILE",
             err=True,
         )
-        return load_dataset("lochmere")
+        return chunkcore.load_dataset("lochmere")
 
 
 @dataclass
@@ -265,15 +262,13 @@ class Statistics:
     resamples: Resamples = 10_000
 
 
-def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> StudySettings:
+def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> study.StudySettings:
     """The library's settings of these options."""
     from chunkcore.evaluation.measures import parse_depth
-    from chunkcore.report import read_reports
-    from chunkcore.study.comparing import StudySettings
 
     baseline = scoring.baseline
     if baseline and (baseline.endswith(".json") or Path(baseline).exists()):
-        more["earlier"] = read_reports(baseline)
+        more["earlier"] = report.read_reports(baseline)
     else:
         more["baseline"] = baseline
     if scoring.k:
@@ -282,7 +277,7 @@ def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> Stu
             more["depths"] = tuple(dict.fromkeys(depths))
         except OptionError as error:
             raise OptionError(f"--k: {error}") from None
-    return StudySettings(
+    return study.StudySettings(
         **vars(replace(statistics, margin=statistics.margin / 100)),
         measure=scoring.measure,
         counter=scoring.counter,

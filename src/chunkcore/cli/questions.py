@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import chunkcore
 from chunkcore.cli import options
 from chunkcore.cli.options import (
     Documents,
@@ -193,13 +194,12 @@ def label(
     Example: chunkcore questions label docs/ --questions asked.txt
     """
     from chunkcore.questions.label import LabelledQuestions, LabelServer, read_listed
-    from chunkcore.retrieval import chunk_corpus, get_retriever
 
     check_outside(_folder(source.place), output)
     listed = read_listed(questions, column) if questions else []
     documents = source.read()
-    units = chunk_corpus(documents, "sentence:size=25")
-    index = get_retriever("passages:lexical").index(units)
+    units = chunkcore.chunk_corpus(documents, "sentence:size=25")
+    index = chunkcore.get_retriever("passages:lexical").index(units)
     labelled = LabelledQuestions(documents, output, listed)
     with LabelServer(labelled, index, port) as server:
         say(f"Mark evidence at {server.address}", f"Every click is saved in {output}. Ctrl-C ends.")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import chunkcore
+from chunkcore import evaluation, study
 from chunkcore.cli import options
 from chunkcore.cli.options import (
     REPORT,
@@ -31,10 +33,8 @@ from chunkcore.errors import OptionError, counted
 from chunkcore.plain import terminal_text
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmarks import Benchmark
     from chunkcore.models.loading import CachedEmbedder
-    from chunkcore.run import Run
-    from chunkcore.study.comparing import ReportPage, StudySettings
+    from chunkcore.study.comparing import ReportPage
 
 
 @dataclass
@@ -102,16 +102,15 @@ def compare(
 
     Example: chunkcore compare docs/ --questions questions.jsonl --require "HitRate@5>=0.70" --baseline report.json
     """
-    from chunkcore.evaluation.results import ModelPrices
     from chunkcore.evaluation.run_files import write_runs
     from chunkcore.models.loading import quickest
-    from chunkcore.study.comparing import build_chunkers, compare_systems, default_chunkers
+    from chunkcore.study.comparing import build_chunkers, default_chunkers
 
     models = costs.language_models()
     settings = study_settings(
         statistics,
         scoring,
-        prices=ModelPrices(embedding=systems.embed_price, llm=models.prices),
+        prices=evaluation.ModelPrices(embedding=systems.embed_price, llm=models.prices),
         extras=systems.extras,
         every_question=systems.every_question or save_runs is not None,
     )
@@ -127,7 +126,7 @@ def compare(
         say(*models.estimates(build_chunkers(chunkers), benchmark.documents))
         return
     with models.stoppable():
-        page = compare_systems(
+        page = study.compare_systems(
             benchmark,
             chunkers,
             retrievers,
@@ -153,11 +152,10 @@ def _embedding_notes(
     models: Sequence[CachedEmbedder],
     chunkers: Sequence[str],
     retrievers: Sequence[str],
-    benchmark: Benchmark,
+    benchmark: chunkcore.Benchmark,
 ) -> Iterator[str]:
     """What the named embedders will cost, or that nothing embeds."""
     from chunkcore.study.comparing import embeds
-    from chunkcore.tokens import get_counter
 
     if systems.embedder and not embeds(chunkers, retrievers):
         yield (
@@ -165,7 +163,7 @@ def _embedding_notes(
             "name a retriever such as dense, hybrid or passages"
         )
         return
-    counter = get_counter("cl100k_base")
+    counter = chunkcore.get_counter("cl100k_base")
     for model in models:
         if model.name.startswith("openai:"):
             texts = [document.text for document in benchmark.documents]
@@ -193,32 +191,27 @@ def score(
 
     Example: chunkcore score docs/ --questions questions.jsonl --run bm25.jsonl --run ours.jsonl
     """
-    from chunkcore.study.comparing import compare_systems
-
     settings = study_settings(statistics, scoring, extras=False)
     check_output(output)
     benchmark = data.benchmark(output)
     read = _read(runs, benchmark)
-    page = compare_systems(benchmark, [], [], settings=settings, runs=read)
+    page = study.compare_systems(benchmark, [], [], settings=settings, runs=read)
     files = {run.name: str(path) for run, path in zip(read, runs, strict=True)}
     page = replace(page, settings={**page.settings, **files})
     _finish(page, data, output, LanguageModels(), settings)
 
 
-def _read(paths: Sequence[Path], benchmark: Benchmark) -> list[Run]:
+def _read(paths: Sequence[Path], benchmark: chunkcore.Benchmark) -> list[chunkcore.Run]:
     """The runs, named by their files."""
-    from chunkcore.evaluation.run_files import read_run
-    from chunkcore.locating.alignment import Aligner
-
     for path in paths:
         if paths.count(path) > 1:
             raise OptionError(f"--run {path} is given twice: give each run once")
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         names = [path.as_posix() for path in paths]
-    aligner = Aligner(benchmark.documents)
+    aligner = evaluation.Aligner(benchmark.documents)
     pairs = zip(paths, names, strict=True)
-    return [read_run(path, benchmark, name=name, aligner=aligner) for path, name in pairs]
+    return [chunkcore.read_run(path, benchmark, name=name, aligner=aligner) for path, name in pairs]
 
 
 @dataclass
@@ -262,17 +255,15 @@ def tune(
 
     Example: chunkcore tune docs/ --questions questions.jsonl -s "recursive:size={50,100,200}" -r passages -r hybrid
     """
-    from chunkcore.chunkers import get_chunker
     from chunkcore.study.comparing import tuning_page
-    from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, TuneOptions, plan
-    from chunkcore.study.tuning import tune as search
+    from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
 
-    settings, models = TuneOptions(**vars(grid)), costs.language_models()
+    settings, models = study.TuneOptions(**vars(grid)), costs.language_models()
     chunkers, retrievers = chunker or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
     _, systems = plan(chunkers, retrievers, settings)  # raises before the documents are read
     benchmark = data.benchmark(output)
     if costs.dry_run:
-        built = {system.chunker: get_chunker(system.chunker) for system in systems}
+        built = {system.chunker: chunkcore.get_chunker(system.chunker) for system in systems}
         say(*(system.name for system in systems))
         say(*models.estimates(built, benchmark.documents))
         questions = counted(len(benchmark.queries), "question")
@@ -280,7 +271,7 @@ def tune(
         return
     check_output(output)
     with models.stoppable():
-        tuning = search(
+        tuning = study.tune(
             benchmark,
             chunkers,
             costs.embedder(embedder),
@@ -297,7 +288,7 @@ def _finish(
     data: Data,
     output: Path,
     models: LanguageModels,
-    settings: StudySettings | None = None,
+    settings: study.StudySettings | None = None,
 ) -> None:
     """Write the report and print it, what models were asked, the checks, and last the path of the page.
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import chunkcore
+from chunkcore import retrieval
 from chunkcore.cli import options
 from chunkcore.cli.options import (
     EmbedderName,
@@ -30,10 +32,7 @@ from chunkcore.errors import DataError, OptionError, counted, echo, warn_user
 from chunkcore.plain import terminal_block, terminal_text
 
 if TYPE_CHECKING:
-    from chunkcore.models.base import Embedder
-    from chunkcore.run import Retrieved
     from chunkcore.scale.folder_index import FolderIndex
-    from chunkcore.text import Chunk, Document
 
 Source = Annotated[
     Path,
@@ -85,7 +84,7 @@ class Opening:
             warn_user(str(error))
             return error.opened
 
-    def _cache(self, model: Embedder | None) -> Path | None:
+    def _cache(self, model: chunkcore.Embedder | None) -> Path | None:
         """The folder in which the index of these files is kept; None, with a warning, where it cannot be made."""
         from chunkcore.plain import digest
 
@@ -122,7 +121,6 @@ def search(
 
     Example: chunkcore search docs/ "how is a pump primed?" --max-tokens 500
     """
-    from chunkcore.retrieval import WindowIndex
     from chunkcore.scale.folder_index import check_question
 
     check_question(question)
@@ -140,7 +138,7 @@ def search(
     advice = "try other words" if opening.dense else "try other words, or --dense"
     if passages:
         advice = f"these passages are no nearer to the question than chance; {advice}"
-    is_far = isinstance(index, WindowIndex) and not index.is_related(question)
+    is_far = isinstance(index, retrieval.WindowIndex) and not index.is_related(question)
     if is_far or not passages:
         say(f"chunkcore: nothing relevant in {documents}: {advice}", err=True)
     _print(searched, passages, as_json)
@@ -148,7 +146,7 @@ def search(
         say(f"{counted(len(passages), 'passage')} from {documents}", err=True)
 
 
-def _print(searched: FolderIndex, passages: Sequence[Retrieved], as_json: bool) -> None:
+def _print(searched: FolderIndex, passages: Sequence[chunkcore.Retrieved], as_json: bool) -> None:
     from chunkcore.files import utf8_line
 
     old = searched.changed({passage.document_id for passage in passages})
@@ -186,13 +184,12 @@ def index(
 
     Example: chunkcore index docs/ -o docs.index && chunkcore search docs.index "how is a pump primed?"
     """
-    from chunkcore.retrieval import get_retriever
     from chunkcore.scale.folder_index import index_files, is_index
 
     _check_source(docs)
     if is_index(docs):
         raise OptionError(f"{docs} is a saved index: name the folder of its documents")
-    model = cached_embedder(embedder) if get_retriever(retriever).embeds else None
+    model = cached_embedder(embedder) if chunkcore.get_retriever(retriever).embeds else None
     indexed = index_files(
         docs,
         output,
@@ -294,12 +291,11 @@ def chunk(
 
     Example: cat manual.md | chunkcore chunk -
     """
-    from chunkcore.chunkers import get_chunker
     from chunkcore.files import write_parts
 
     _keep_inputs(files, output)
     models = costs.language_models()
-    chunker = get_chunker(spec or "recursive:size=200")
+    chunker = chunkcore.get_chunker(spec or "recursive:size=200")
     documents = _read(files, follow_links)
     if costs.dry_run:
         say(*models.estimates({spec or chunker.name: chunker}, documents))
@@ -313,11 +309,9 @@ def chunk(
     say(*models.used(), err=True)
 
 
-def _read(files: Iterable[Path], follow_links: bool) -> list[Document]:
+def _read(files: Iterable[Path], follow_links: bool) -> list[chunkcore.Document]:
     """The documents of all inputs. Raises `DataError`: two share an id."""
     from chunkcore.files import decoded, read_text
-    from chunkcore.reading import load_documents
-    from chunkcore.text import Document
 
     places: dict[str, Path] = {}
     documents = []
@@ -326,11 +320,11 @@ def _read(files: Iterable[Path], follow_links: bool) -> list[Document]:
             text = decoded(sys.stdin.buffer.read(), Path("standard input"))
             if not text:
                 raise DataError("standard input is empty: pipe a text into the command")
-            loaded = [Document("-", text)]
+            loaded = [chunkcore.Document("-", text)]
         elif path.is_fifo():  # <(a command) of a shell
-            loaded = [Document(str(path), read_text(path))]
+            loaded = [chunkcore.Document(str(path), read_text(path))]
         else:
-            loaded = load_documents(path, follow_links=follow_links)
+            loaded = chunkcore.load_documents(path, follow_links=follow_links)
         for document in loaded:
             if document.id in places:
                 raise DataError(
@@ -342,7 +336,9 @@ def _read(files: Iterable[Path], follow_links: bool) -> list[Document]:
     return documents
 
 
-def _lines(documents: Iterable[Document], chunks: Iterable[Chunk]) -> Iterator[bytes]:
+def _lines(
+    documents: Iterable[chunkcore.Document], chunks: Iterable[chunkcore.Chunk]
+) -> Iterator[bytes]:
     """Each chunk as a line of JSON; its spans are those of the document's file."""
     from chunkcore.files import utf8_line
     from chunkcore.reading.visible import in_source
@@ -406,12 +402,11 @@ def calibrate(
 
     Example: chunkcore calibrate docs.index --questions questions.jsonl --miss 0.1
     """
-    from chunkcore.evaluation.benchmarks import load_benchmark
     from chunkcore.retrieval.saved import read_manifest
     from chunkcore.study.enough import UnattainableError, measure_needs
 
     opened = opening.open()
-    benchmark = load_benchmark(opened.index.corpus.documents, questions)
+    benchmark = chunkcore.load_benchmark(opened.index.corpus.documents, questions)
     needs = measure_needs(opened.index, benchmark)
     say(
         f"{counted(len(needs.levels), 'question')}: tokens in the mean, and questions with all evidence"
@@ -476,7 +471,7 @@ def check(
     if index.enough:
         rows = [understood(row) for _, row in question_rows(questions)]
         texts = [str(row.get("question", "")) for row in rows]
-        changes = [f"{change.words}: calibrate again" for change in index_changes(index, texts)]
+        changes = [f"{words}: calibrate again" for words in index_changes(index, texts).values()]
         say(*changes or ["the questions' presence is as it was"])
         failures += len(changes)
     if failures:

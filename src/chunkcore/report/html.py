@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from chunkcore.evaluation.benchmarks import Benchmark, Query
-from chunkcore.evaluation.measures import Depth, budget_of
+from chunkcore.evaluation.measures import Depth
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
@@ -105,9 +105,7 @@ def markup(text: str) -> Any:
 STYLES = ("page.css", "viewer.css")
 SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each file uses the ones before it
 
-# Longer excerpts are cut, and the page says so; the spans stay complete.
-EXCERPT = 1500
-EXCERPTS = 3_000_000  # characters of all excerpts; with many questions each gets less
+EXCERPT = 1500  # characters: longer ones are cut, and the page says so; the spans stay complete
 
 
 def html_report(page: ReportPage) -> str:
@@ -117,6 +115,7 @@ def html_report(page: ReportPage) -> str:
     """
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
+    measures = [measure for report in page.reports for measure in report.scores]
     data = plain(
         questions(page, shown.documents) | {"documents": shown.index},
         lambda value: page_text(value) if isinstance(value, str) else value,
@@ -134,7 +133,7 @@ def html_report(page: ReportPage) -> str:
             curves=plots.curves(page),
             means=plots.means(page),
             shares=SHARES,
-            meanings=_meanings(page),
+            meanings={measure.title: measure.meaning for measure in measures},
         )
     )
 
@@ -166,8 +165,6 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> JsonObject:
     rows = []
     if benchmark and ks:
         numbers = {query: number for number, query in enumerate(reports[0].query_ids)}
-        pieces = sum(len(query.evidence) for query in benchmark.queries)
-        longest = min(EXCERPT, EXCERPTS // max(1, pieces))
         for query in benchmark.queries:
             answer = query.metadata.get("answer")
             row = {
@@ -175,7 +172,7 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> JsonObject:
                 "text": query.text,
                 "collection": query.collection,
                 "answer": answer if isinstance(answer, str) else "",
-                "evidence": _evidence(benchmark, query, documents, longest),
+                "evidence": _evidence(benchmark, query, documents),
                 "found": [_found(reports, k, numbers.get(query.id)) for k in ks],
             }
             rows.append(row)
@@ -183,16 +180,14 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> JsonObject:
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
 
 
-def _evidence(
-    benchmark: Benchmark, query: Query, documents: Mapping[str, int], longest: int
-) -> list[list[Any]]:
+def _evidence(benchmark: Benchmark, query: Query, documents: Mapping[str, int]) -> list[list[Any]]:
     """Document, start, end and excerpt of each piece, and the document's number in the viewer."""
     evidence = []
     for piece in query.evidence:
         name, span = piece.document_id, piece.span
         excerpt = span.slice(benchmark.document(name).text)
-        if len(excerpt) > longest:
-            excerpt = f"{excerpt[:longest]} […]"
+        if len(excerpt) > EXCERPT:
+            excerpt = f"{excerpt[:EXCERPT]} […]"
         evidence.append([name, span.start, span.end, excerpt, documents.get(name, -1)])
     return evidence
 
@@ -206,17 +201,3 @@ def _found(reports: Sequence[Report], k: Depth, number: int | None) -> list[list
             shares = [recall_of(report, k, number), *report.found[k][number]]
         found.append(list(map(whole_percent, shares)))
     return found
-
-
-def _meanings(page: ReportPage) -> dict[str, str]:
-    """What the columns and depths mean."""
-    measures = [measure for report in page.reports for measure in report.scores]
-    meanings = {measure.title: measure.meaning for measure in measures}
-    if "min" in page.ks:
-        most = "For each question, as many pieces as there are chunks that hold its evidence."
-        meanings["k = min"] = most
-    budgets = ", ".join(str(k) for k in page.ks if budget_of(k))
-    if budgets:
-        best = "The best pieces until so many tokens are retrieved; the last one is cut there."
-        meanings[budgets] = best
-    return meanings

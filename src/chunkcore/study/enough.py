@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, cast
+from typing import cast
 
 import numpy as np
 
@@ -36,17 +36,7 @@ _LARGE = 1 / 2  # of an index; of larger documents only the evidence is taken ou
 
 
 class UnattainableError(DataError):
-    """The promise cannot be made with these questions.
-
-    Attributes:
-        reached: the share of questions whose evidence can be shown.
-        questions: how many questions the promise would take; None if no number is enough.
-    """
-
-    def __init__(self, message: str, reached: float, questions: int | None) -> None:
-        super().__init__(message)
-        self.reached = reached
-        self.questions = questions
+    """The promise cannot be made with these questions; the message says how many it would take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,16 +135,14 @@ def controlled(needs: Scores, miss: float) -> float:
     count = len(needs)
     check_number("a promised share", miss, 0, 1, whole=False)
     if not miss:
-        raise UnattainableError("no number of questions promises that nothing is missed", 0.0, None)
+        raise UnattainableError("no number of questions promises that nothing is missed")
     allowed = _allowed(count, miss)
     if allowed < 0:
         fewest = max(count, math.ceil(1 / miss) - 1)
         while _allowed(fewest, miss) < 0:
             fewest += 1
         raise UnattainableError(
-            f"a promise of at most {miss:.0%} takes at least {fewest} questions, got {count}: label more",
-            0.0,
-            fewest,
+            f"a promise of at most {miss:.0%} takes at least {fewest} questions, got {count}: label more"
         )
     highest = float(np.sort(needs)[max(0, count - 1 - allowed)])
     if highest < np.inf:
@@ -164,15 +152,14 @@ def controlled(needs: Scores, miss: float) -> float:
         f"{out_of_reach:.0%} of {count} questions have evidence that is not shown in {MOST:,} tokens: "
         f"a promise of at most {miss:.0%} "
     )
-    enough = None
     if out_of_reach >= miss:
-        message += "is out of reach with any number of questions: promise less, or mend the retriever or the labels"
-    else:
-        enough = count
-        while _allowed(enough, miss) < out_of_reach * enough:
-            enough = math.ceil(1.1 * enough)
-        message += f"would take about {enough:,} such questions"
-    raise UnattainableError(message, float(1 - out_of_reach), enough)
+        raise UnattainableError(
+            f"{message}is out of reach with any number of questions: promise less, or mend the retriever or the labels"
+        )
+    enough = count
+    while _allowed(enough, miss) < out_of_reach * enough:
+        enough = math.ceil(1.1 * enough)
+    raise UnattainableError(f"{message}would take about {enough:,} such questions")
 
 
 def _allowed(count: int, miss: float) -> int:
@@ -237,35 +224,30 @@ def index_facts(index: WindowIndex) -> IndexFacts:
     return IndexFacts(name, fingerprint, len(index.units), tuple(sorted(kept)))
 
 
-class IndexChange(NamedTuple):
-    """How an index differs from what was calibrated, and that in words."""
-
-    kind: Literal["embedder", "lost", "drift"]
-    words: str
-
-
-def index_changes(index: Index, questions: Sequence[str]) -> list[IndexChange]:
-    """Whether the thresholds are of this index: another embedder, lost documents or units, or questions whose presence
-    has drifted, by `drift` at 5 %. Empty if nothing has changed, or the index is not calibrated.
+def index_changes(index: Index, questions: Sequence[str]) -> dict[str, str]:
+    """How an index differs from what was calibrated, in words: by "embedder" if that is another, "lost" if documents or
+    units are gone, and "drift" if the questions' presence has drifted, by `drift` at 5 %. Empty if nothing has changed,
+    or the index is not calibrated.
     """
+    changes: dict[str, str] = {}
     if not isinstance(index, WindowIndex) or not index.enough:
-        return []
+        return changes
     before, now = index.enough.index, index_facts(index)
-    changes = []
     if now.fingerprint != before.fingerprint:
         words = f"{now.embedder or 'none'}, calibrated was {before.embedder or 'none'}"
-        changes.append(IndexChange("embedder", f"the embedder is {words}"))
+        changes["embedder"] = f"the embedder is {words}"
     gone = sorted(set(before.documents).difference(index.units.names))
     if gone:
-        words = f"{len(gone):,} of {len(before.documents):,} documents are gone: {echo(gone[0])}"
-        changes.append(IndexChange("lost", words))
+        changes["lost"] = (
+            f"{len(gone):,} of {len(before.documents):,} documents are gone: {echo(gone[0])}"
+        )
     elif now.units < (1 - _FEWER) * before.units:
-        words = f"the index has {now.units:,} units, and had {before.units:,}: a part is lost"
-        changes.append(IndexChange("lost", words))
+        changes["lost"] = (
+            f"the index has {now.units:,} units, and had {before.units:,}: a part is lost"
+        )
     chance = drift(index.enough.presences, list(map(index.presence, questions)))
     if chance < _ALARM:
-        words = f"the questions' presence has drifted (p = {chance:.3f})"
-        changes.append(IndexChange("drift", words))
+        changes["drift"] = f"the questions' presence has drifted (p = {chance:.3f})"
     return changes
 
 
@@ -308,8 +290,6 @@ def calibrate(
     >>> 50 < tokens < 2000
     True
     """
-    check_number("miss", miss, 0, 1, whole=False)
-    check_number("refuse", refuse, 0, 1, whole=False)
     needs = measure_needs(index, benchmark, behind=behind)
     assert isinstance(index, WindowIndex)
     calibrated = copy(index)
