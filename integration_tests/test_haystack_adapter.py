@@ -367,8 +367,7 @@ def hybrid(store) -> Pipeline:
 def test_several_ways_in_are_named_in_the_error_and_by_the_user(benchmark, embedded):
     pipeline = hybrid(embedded)
     with pytest.raises(
-        OptionError,
-        match=r"expected one mandatory string, got (embedder\.text, bm25\.query|bm25\.query, embedder\.text):",
+        OptionError, match=r"several inputs take a string: (embedder\.text, bm25\.query|bm25\.query, embedder\.text);"
     ):
         run_retriever(pipeline, benchmark)
     both = run_retriever(pipeline, benchmark, query_socket=["embedder.text", "bm25.query"])
@@ -417,13 +416,8 @@ class NoQuestion:
 @pytest.mark.parametrize(
     ("retriever", "options", "error", "message"),
     [
-        (NoDocuments(), {}, OptionError, "expected one output of documents, got none: name one of words"),
-        (
-            NoQuestion(),
-            {},
-            OptionError,
-            "expected one mandatory string, got none: name those of query, top_k that take",
-        ),
+        (NoDocuments(), {}, OptionError, "no output gives a list of documents: name one of words"),
+        (NoQuestion(), {}, OptionError, "no mandatory input takes a string: name one of query, top_k as query_socket"),
         (NoQuestion(), {"query_socket": "question"}, OptionError, "there is no 'question'; expected one of query"),
         (Fixed([]), {"documents_socket": "answers"}, OptionError, "there is no 'answers'; expected one of documents"),
         (Fixed([]), {"inputs": {"topk": 3}}, OptionError, "inputs: there is no topk; expected some of query"),

@@ -202,3 +202,5 @@ def test_metadata_that_leave_no_room_and_strategies_without_a_size_are_told():
 def test_a_copy_keeps_its_strategy():
     parser = ChunkcoreNodeParser("recursive:size=9,counter=words")
     assert parser.model_copy(update={"include_metadata": False}).chunker == parser.chunker
+    with pytest.raises(OptionError, match="a copy keeps its options: build"):
+        parser.model_copy(update={"options": {"size": 3}})

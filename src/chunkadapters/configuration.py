@@ -42,7 +42,7 @@ _FRAMEWORKS = (
     "nltk",
 )
 _DEPTH = 4
-_PLAIN_KINDS = (str, int, float, Mapping, list, tuple, set, frozenset, type(None))
+_PLAIN_KINDS = (str, int, Mapping, list, tuple, set, frozenset, type(None))
 
 
 def described(value: object, depth: int = _DEPTH) -> Any:
@@ -59,6 +59,8 @@ def described(value: object, depth: int = _DEPTH) -> Any:
 
 def _described_object(depth: int, value: object) -> Any:
     """For `plain`: an object as its class and what it holds; other values as they are."""
+    if isinstance(value, float | bytes):
+        return repr(value)
     if isinstance(value, _PLAIN_KINDS):
         return value
     if inspect.isroutine(value) or isinstance(value, type):
@@ -66,9 +68,14 @@ def _described_object(depth: int, value: object) -> Any:
     place = kind_of(value)
     if isinstance(value, re.Pattern):
         return [place, value.pattern, value.flags]
+    fingerprint = getattr(value, "fingerprint", None)
     held: object = uuid4().hex
     if isinstance(value, partial):
         held = described((value.func, value.args, value.keywords), depth)
+    elif place.startswith("tiktoken."):
+        held = getattr(value, "name", "")
+    elif isinstance(fingerprint, str):
+        held = fingerprint
     elif depth and hasattr(value, "__dict__"):
         # Names with two underscores are a framework's own state, such as a Haystack component's connections.
         settings = {

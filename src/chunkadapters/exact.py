@@ -114,6 +114,8 @@ def place_pieces(
     Stated starts are taken if the pieces, there, are the whole text without a gap. Of several equally good places the
     first is taken; the span of a piece that is not in the text is the text between its neighbours.
     """
+    if not text or not pieces:
+        return []
     return _counted(text, pieces) or _sought(text, pieces, unplaced)
 
 
@@ -217,8 +219,9 @@ class Aligned(Chunker):
         split: Any = self.split
         pieces = []
         for item in split(source.text):
-            piece = SplitPiece(*item) if isinstance(item, tuple) else SplitPiece(item)
-            if not isinstance(piece.text, str):
+            is_row = isinstance(item, tuple) and 2 <= len(item) <= 3
+            piece = SplitPiece(*item) if is_row else SplitPiece(item)
+            if not isinstance(piece.text, str) or not isinstance(piece.metadata, Mapping):
                 raise DataError(
                     f"expected the splitter to give texts, or texts with their metadata, got {type(item).__name__}"
                 )

@@ -11,12 +11,12 @@ from enum import Enum
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any, ClassVar, TypeAlias, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import numpy as np
 from typing_extensions import ParamSpec
 
-from chunkcore.errors import ModelError, NoAnswerError, OptionError, kind_of
+from chunkcore.errors import ChunkcoreError, ModelError, NoAnswerError, OptionError, kind_of
 from chunkcore.models.base import NO_VECTORS, Embedder, Fingerprinted, Vectors, check_vectors, embed
 from chunkcore.models.endpoint import SCHEMA_REFUSED, is_busy
 from chunkcore.models.llm import BadAnswerError, Message, Reply
@@ -52,6 +52,7 @@ def finished(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         result: T = done.value
         return result
+    coroutine.close()
     raise AssertionError("something was awaited that was not done at once")
 
 
@@ -100,20 +101,24 @@ def identify(
     framework: str,
     model: object,
     kinds: Kinds,
+    name: str | None = None,
     fingerprint: str | None = None,
     what: str = "model",
 ) -> tuple[str, str]:
     """The model's name, of the framework, the class and, if known, the model; and a digest of its class and settings.
 
-    `kinds` are the framework's model classes: wrapped models of these are looked into. `fingerprint` replaces the
-    digest.
+    `kinds` are the framework's model classes: wrapped models of these are looked into. `name` and `fingerprint` replace
+    what is found.
 
     Raises `OptionError`: the object is of none of `kinds`; it names no model and holds one whose settings are unknown,
-    so that two different models could get the same fingerprint; or `fingerprint` is empty.
+    so that two different models could get the same fingerprint; or `name` or `fingerprint` is empty.
     """
     kind = type(model).__name__
     if kinds and not isinstance(model, kinds):
         raise OptionError(f"expected a {framework} {what}, got {kind}")
+    for option, value in (("name", name), ("fingerprint", fingerprint)):
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise OptionError(f"{option} is a text that is not empty, got {value!r}")
     label = _label(model, kinds)
     if fingerprint is None:
         unknown: list[str] = []
@@ -124,9 +129,8 @@ def identify(
                 'its answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
         fingerprint = digest(settings)
-    elif not fingerprint.strip():
-        raise OptionError("fingerprint is a text that is not empty")
-    return ":".join(filter(None, (framework, kind, label))), f"{framework}:{fingerprint}"
+    usual = ":".join(filter(None, (framework, kind, label)))
+    return name or usual, f"{framework}:{fingerprint}"
 
 
 def _state(model: object) -> dict[str, Any]:
@@ -173,13 +177,16 @@ def _public(value: object) -> Any:
     return f"{value.__module__}.{place}" if is_named else None
 
 
-# Of an address.
-_USER_AND_QUERY = re.compile(r"(?<=://)[^/\s]*@|[?#]\S*")
-
-
 def _without_user(text: str) -> str:
     """An address without user, password and query, which may hold keys."""
-    return _USER_AND_QUERY.sub("", text) if "://" in text else text
+    if "://" not in text:
+        return text
+    try:
+        parts = urlsplit(text)
+        port = f":{parts.port}" if parts.port else ""
+        return urlunsplit((parts.scheme, f"{parts.hostname or ''}{port}", parts.path, "", ""))
+    except ValueError:
+        return ""
 
 
 def _label(model: object, kinds: Kinds) -> str:
@@ -268,7 +275,7 @@ class BridgedEmbedder(Fingerprinted):
 
     Attributes:
         model: the framework's object.
-        name: in configurations and tables: of the framework, the class and the model.
+        name: in configurations and tables; by default of the framework, the class and the model.
         fingerprint: what its vectors depend on; by default its class and settings, without keys and passwords.
         max_tokens: its token limit for a text; None if unknown or unlimited.
         symmetric: whether questions are embedded like documents.
@@ -285,13 +292,14 @@ class BridgedEmbedder(Fingerprinted):
     def __init__(
         self,
         model: object,
+        name: str | None,
         fingerprint: str | None,
         max_tokens: int | None,
     ) -> None:
         if max_tokens is not None:
             check_number("max_tokens", max_tokens, 1)
         self.name, self.fingerprint = identify(
-            self.framework, model, self.kinds, fingerprint, "embedding model"
+            self.framework, model, self.kinds, name, fingerprint, "embedding model"
         )
         self.model = model
         self.max_tokens = max_tokens
@@ -317,6 +325,8 @@ class BridgedEmbedder(Fingerprinted):
         try:
             answer = ask([encodable(text) for text in texts])
             vectors = np.asarray(answer, dtype=np.float64)
+        except ChunkcoreError:
+            raise
         except Exception as error:  # noqa: BLE001  # a model may raise anything
             # Without the chain of causes: a service's message may repeat the key.
             message = told_openly(error, self.model)
@@ -340,7 +350,7 @@ class BridgedLLM(MeteredLLM):
 
     Attributes:
         model: the framework's object.
-        name: in configurations and tables: of the framework, the class and the model.
+        name: in configurations and tables; by default of the framework, the class and the model.
         fingerprint: what its answers depend on; by default its class and settings, without keys and passwords.
         concurrency: requests of all threads at once: more than 1 for a service, not for a local model.
         framework, kinds: see `identify`.
@@ -350,9 +360,15 @@ class BridgedLLM(MeteredLLM):
     framework: ClassVar[str]
     kinds: ClassVar[Kinds] = ()
 
-    def __init__(self, model: object, fingerprint: str | None, concurrency: int) -> None:
+    def __init__(
+        self,
+        model: object,
+        name: str | None,
+        fingerprint: str | None,
+        concurrency: int,
+    ) -> None:
         name, fingerprint = identify(
-            self.framework, model, self.kinds, fingerprint, "LLM or chat model"
+            self.framework, model, self.kinds, name, fingerprint, "LLM or chat model"
         )
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model
@@ -374,6 +390,8 @@ class BridgedLLM(MeteredLLM):
         """Ask the model. `NotImplementedError` if it takes no schema."""
 
     def _failed(self, error: Exception) -> Exception:
+        if isinstance(error, ChunkcoreError | BadAnswerError):
+            return error
         message = f"the model {self.name!r} failed: {told_openly(error, self.model)}"
         status, code = _status(error), str(getattr(error, "code", ""))
         is_refused = _is_a(error, "timeout", "contentfilter", "refusal") or code == "content_filter"

@@ -198,6 +198,8 @@ class PlaceKeys:
         written = metadata.get(self.spans)
         if written is not None:
             several = read_spans(written)
+            if first is last is None and not several:
+                return StatedPlace((), f"{self.spans} is {echo(written)}, no spans")
             place = self.write(several)
             is_inherited = ends not in ([None, None], [place.get(self.start), place.get(self.end)])
             if several and not is_inherited:

@@ -27,6 +27,7 @@ from chunkadapters.places import (
 )
 from chunkcore.errors import OptionError
 from chunkcore.locating import Hit, names_of
+from chunkcore.options import suggesting
 from chunkcore.text import Document as CoreDocument
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,8 @@ def check_documents(component: object, documents: object) -> None:
         raise TypeError(f"{expected}, got {type(documents).__name__}")
     for place, document in enumerate(documents):
         if not isinstance(document, Document):
-            raise TypeError(f"{expected}, got {type(document)} at place {place}")
+            how = "; from_document makes one" if isinstance(document, CoreDocument) else ""
+            raise TypeError(f"{expected}, got {type(document)} at place {place}{how}")
 
 
 def has_text(document: Document) -> bool:
@@ -110,11 +112,13 @@ DocumentLists: TypeAlias = dict[str, list[Document]]
 
 
 class Serialized:
-    """A component that Haystack can write as YAML. Its `run_async` is `run` in a thread."""
+    """A component that Haystack can write as YAML. Its `run_async` is `run` in a thread, and it suggests arguments."""
 
     run_async: Callable[..., Coroutine[object, object, Values]]
 
     def __init_subclass__(cls) -> None:
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", suggesting(cls.__init__))  # noqa: B010  # mypy refuses an assignment
         run: Callable[..., Values] | None = vars(cls).get("run")
         if run is not None and "run_async" not in vars(cls):
 
@@ -201,11 +205,15 @@ def find_queries(inputs: Sockets, query_socket: str | Sequence[str] | None) -> S
         names = [query_socket] if isinstance(query_socket, str) else query_socket
         return [_named(name, inputs, "query_socket") for name in names]
     texts = [row for row in inputs if row.mandatory and row.holds(str)]
-    if len(texts) != 1:
+    if len(texts) > 1:
         raise OptionError(
-            f"expected one mandatory string, got {_listed(texts)}: name those of {_listed(inputs)} that take the "
-            "question as query_socket=[...], and what the others take as inputs={...}; a retriever that takes an "
-            "embedding is scored in a pipeline with its text embedder"
+            f"several inputs take a string: {_listed(texts)}; say which take the question, as query_socket="
+            f"{[str(socket) for socket in texts]!r} or one of them, and what the others take as inputs={{...}}"
+        )
+    if not texts:
+        raise OptionError(
+            f"no mandatory input takes a string: name one of {_listed(inputs)} as query_socket; a retriever that takes "
+            "an embedding is scored in a pipeline with its text embedder"
         )
     return texts
 
@@ -220,10 +228,14 @@ def find_documents(outputs: Sockets, documents_socket: str | None) -> Socket:
         return _named(documents_socket, outputs, "documents_socket")
     every = [socket for socket in outputs if socket.holds(list[Document])]
     matches = [socket for socket in every if socket.free] or every
-    if len(matches) != 1:
+    if not matches:
         raise OptionError(
-            f"expected one output of documents, got {_listed(matches)}: name one of {_listed(outputs)} as "
-            "documents_socket"
+            f"no output gives a list of documents: name one of {_listed(outputs)} as documents_socket"
+        )
+    if len(matches) > 1:
+        raise OptionError(
+            f"several outputs give documents: {_listed(matches)}; "
+            f'say which counts, as documents_socket="{matches[0]}" for instance'
         )
     return matches[0]
 

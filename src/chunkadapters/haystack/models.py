@@ -17,7 +17,7 @@ from chunkadapters.haystack.documents import (
     warm_up,
 )
 from chunkadapters.models import BridgedEmbedder, BridgedLLM, titled
-from chunkcore.errors import OptionError
+from chunkcore.errors import ModelError, OptionError
 from chunkcore.models.endpoint import reply_of
 from chunkcore.models.llm.base import Messages, Reply, Schema
 
@@ -26,6 +26,7 @@ def as_embedder(
     component: Component,
     text_embedder: Component | None = None,
     *,
+    name: str | None = None,
     fingerprint: str | None = None,
     max_tokens: int | None = None,
 ) -> BridgedEmbedder:
@@ -38,7 +39,7 @@ def as_embedder(
         component: a document embedder, which gets all texts at once and batches them; or a text embedder, which gets
             one at a time.
         text_embedder: embeds questions; by default `component` does.
-        fingerprint, max_tokens: see `BridgedEmbedder`.
+        name, fingerprint, max_tokens: see `BridgedEmbedder`.
 
     Raises `OptionError`: no such component, or a fingerprint is required, because its settings name no model.
 
@@ -55,7 +56,7 @@ def as_embedder(
         raise OptionError(
             f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}"
         )
-    embedder = _Embedder(component, fingerprint, max_tokens)
+    embedder = _Embedder(component, name, fingerprint, max_tokens)
     embedder.text_embedder = text_embedder
     embedder.symmetric = text_embedder is None
     return embedder
@@ -64,6 +65,7 @@ def as_embedder(
 def as_llm(
     generator: Component,
     *,
+    name: str | None = None,
     fingerprint: str | None = None,
     concurrency: int = 1,
 ) -> BridgedLLM:
@@ -81,7 +83,7 @@ def as_llm(
     """
     if not generates(generator):
         raise OptionError(f"expected a Haystack chat generator, got {type(generator).__name__}")
-    return _LLM(generator, fingerprint, concurrency)
+    return _LLM(generator, name, fingerprint, concurrency)
 
 
 def as_model(value: object) -> object:
@@ -125,7 +127,11 @@ class _Embedder(BridgedEmbedder):
         embedded = self.model.run(documents=numbered)["documents"]
         # Embedders may return documents in another order.
         vectors = {document.id: document.embedding for document in embedded}
-        return [vectors.get(document.id) for document in numbered]
+        if len(vectors) != len(texts):
+            raise ModelError(
+                f"the model {self.name!r} was given {len(texts)} texts and answered with {len(vectors)}"
+            )
+        return [vectors.get(str(place)) for place in range(len(texts))]
 
     def _queries(self, texts: list[str]) -> Any:
         if self.text_embedder is None:

@@ -36,6 +36,8 @@ class ExactWarning(UserWarning):
 
 def exact(splitter: Any, unplaced: Unplaced) -> ChunkcoreTextSplitter:
     """See `chunkadapters.exact.exact`."""
+    if isinstance(splitter, ChunkcoreTextSplitter):
+        return splitter
     if isinstance(splitter, TextSplitter):
         return ChunkcoreTextSplitter(_of_texts(splitter, unplaced))
     if hasattr(splitter, "split_json") or not hasattr(splitter, "split_text"):

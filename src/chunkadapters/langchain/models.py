@@ -53,10 +53,14 @@ class ChunkcoreEmbeddings(Embeddings):
     def embed_query(self, text: str) -> list[float]:
         return embedded(self.embedder, [text], queries=True)[0]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.embedder.name!r})"
+
 
 def as_embedder(
     embeddings: Embeddings,
     *,
+    name: str | None = None,
     fingerprint: str | None = None,
     max_tokens: int | None = None,
 ) -> BridgedEmbedder:
@@ -72,12 +76,13 @@ def as_embedder(
     >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
     ('langchain:DeterministicFakeEmbedding', (2, 8))
     """
-    return _Embedder(embeddings, fingerprint, max_tokens)
+    return _Embedder(embeddings, name, fingerprint, max_tokens)
 
 
 def as_llm(
     model: Runnable[Any, Any],
     *,
+    name: str | None = None,
     fingerprint: str | None = None,
     concurrency: int = 1,
 ) -> BridgedLLM:
@@ -92,7 +97,7 @@ def as_llm(
     >>> as_llm(FakeListChatModel(responses=["Yes."])).complete([{"role": "user", "content": "Tea?"}]).text
     'Yes.'
     """
-    return _LLM(model, fingerprint, concurrency)
+    return _LLM(model, name, fingerprint, concurrency)
 
 
 def as_model(value: object) -> Any:
@@ -122,7 +127,10 @@ class _LLM(BridgedLLM):
 
 def _read(answer: object) -> Reply:
     if isinstance(answer, dict) and "raw" in answer:
-        reply, parsed = _read(answer["raw"]), answer.get("parsed")
+        raw, parsed = answer["raw"], answer.get("parsed")
+        reply, calls = _read(raw), getattr(raw, "tool_calls", None)
+        if parsed is None and calls and not reply.text:
+            parsed = calls[0].get("args")
         if parsed is None:
             return reply  # the answer was unreadable: keep its text
         return replace(reply, text=json_text(parsed))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
@@ -127,20 +128,29 @@ class ChunkcoreTextSplitter(TextSplitter):
             )
         super().__init__(add_start_index=add_start_index)  # the chunker is what cuts
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.chunker!r})"
+
     @classmethod
     def from_tiktoken_encoder(  # type: ignore[override]  # its options have names
         cls,
         encoding_name: str = "cl100k_base",
         model_name: str | None = None,
-        disallowed_special: object = (),
+        allowed_special: Literal["all"] | AbstractSet[str] | None = None,
+        disallowed_special: Literal["all"] | Collection[str] = "all",
         chunker: Chunker | str = DEFAULT_CHUNKER,
         **more: Unpack[ChunkerOptions],
     ) -> ChunkcoreTextSplitter:
         """A splitter with sizes in the tokens of a tiktoken encoding. Raises `ValueError` for an unknown one.
 
         Unlike LangChain's: the default is ``cl100k_base``, not ``gpt2``; special tokens in the text are text, so
-        `disallowed_special` has no effect.
+        `disallowed_special` has no effect, and `allowed_special` is refused.
         """
+        if allowed_special:
+            raise OptionError(
+                "allowed_special would count text that looks like a special token as one token; here it is text: "
+                "leave the option out"
+            )
         if model_name:
             import tiktoken
 

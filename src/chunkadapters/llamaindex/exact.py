@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Literal
+from itertools import accumulate, pairwise
+from typing import ClassVar
 
 import numpy as np
 from llama_index.core.node_parser import (
@@ -22,7 +23,7 @@ from chunkadapters.exact import PieceRange, SplitPiece, Unplaced, joined_drafts
 from chunkadapters.llamaindex.node_parser import ChunkcoreNodeParser, PlacedNodeParser, text_of
 from chunkcore.boundaries.separators import finder
 from chunkcore.chunkers import Chunker, Draft, chunkers
-from chunkcore.errors import DataError, OptionError
+from chunkcore.errors import DataError, OptionError, SizeError
 from chunkcore.options import Bounds
 from chunkcore.packing import pack
 from chunkcore.plain import encodable
@@ -35,6 +36,8 @@ Sentences = Callable[[str], Sequence[str]]
 
 def exact(parser: NodeParser, unplaced: Unplaced) -> ChunkcoreNodeParser | PlacedNodeParser:
     """See `chunkadapters.exact.exact`."""
+    if isinstance(parser, ChunkcoreNodeParser | PlacedNodeParser):
+        return parser
     if not isinstance(parser, NodeParser):
         raise OptionError(f"expected a NodeParser of LlamaIndex, got {type(parser).__name__}")
     chunker = _equivalent(parser)
@@ -53,7 +56,7 @@ def exact(parser: NodeParser, unplaced: Unplaced) -> ChunkcoreNodeParser | Place
 def _equivalent(parser: NodeParser) -> Chunker | None:
     if type(parser) is SentenceSplitter:
         split = parser._chunking_tokenizer_fn
-        sentences: Sentences | Literal["punkt"] = "punkt"
+        sentences: Sentences | str = "punkt"
         name = getattr(split, "__qualname__", "")
         if not name.startswith("split_by_sentence_tokenizer."):
             sentences = NamedFunction(split)
@@ -94,12 +97,19 @@ class _Merged(Chunker):
     size: int = 1024
     overlap: int = 20
 
-    def _merged(self, source: TokenizedText, cuts: Sequence[Cut], *, strip: bool) -> list[Draft]:
-        """The last of `cuts` cuts anything."""
+    def _merged(
+        self, source: TokenizedText, cuts: Sequence[Cut], *, strip: bool, strict: bool
+    ) -> list[Draft]:
+        """The last of `cuts` cuts anything. `strict`: no piece that cannot be cut is over the size."""
         end = len(source.text)
         sized = list(self._pieces(source, (0, end), source.count(0, end), cuts))
         pieces = [piece for piece, _ in sized]
         sizes = [size for _, size in sized]
+        over = [size for size in sizes if size > self.size]
+        if over and strict:
+            raise SizeError(
+                f"a single character counts {over[0]}, over the size of {self.size}: choose a larger size"
+            )
         rows = pack(np.cumsum([0, *sizes]), self.size, self.overlap)
         return joined_drafts(source.text, pieces, rows, "", strip=strip)
 
@@ -126,10 +136,10 @@ class _Merged(Chunker):
 class LlamaIndexSentence(_Merged):
     r"""LlamaIndex' SentenceSplitter on offsets: paragraphs, sentences, phrases, words, characters, merged to a size.
 
-    Linear. Text over `size` is cut by the first of these that gives two or more pieces; a single character over it is
-    kept. A chunk begins with as many of the last chunk's pieces as fit into `overlap`. If the original drops white
-    space between pieces, the chunk has several spans, and the original's text. Unlike there, text that looks like a
-    special token is text. The sentence splitter is called once per paragraph over `size`.
+    Linear. Text over `size` is cut by the first of these that gives two or more pieces. A chunk begins with as many of
+    the last chunk's pieces as fit into `overlap`. If the original drops white space between pieces, the chunk has
+    several spans, and the original's text. Unlike there, text that looks like a special token is text. The sentence
+    splitter is called once per paragraph over `size`.
 
     Attributes:
         size: the maximum of a chunk's pieces, in the counter's unit.
@@ -139,7 +149,7 @@ class LlamaIndexSentence(_Merged):
         phrase_regex: a regular expression of phrases; "" for none.
         word_separator: between words; "" for none.
 
-    Raises `OptionError`: an option is out of range.
+    Raises `OptionError`: an option is out of range; or `SizeError`: a single character counts over `size`.
 
     >>> chunker = LlamaIndexSentence(size=4, overlap=0, counter="words")
     >>> chunker.split_text("One is short. Two is too. Three.")
@@ -148,9 +158,15 @@ class LlamaIndexSentence(_Merged):
 
     overlap: int = 200
     paragraph_separator: str = "\n\n\n"
-    sentences: Sentences | Literal["punkt"] = "punkt"
+    sentences: Sentences | str = "punkt"
     phrase_regex: str = "[^,.;。？！]+[,.;。？！]?|[,.;。？！]"
     word_separator: str = " "
+
+    def validate(self) -> None:
+        if isinstance(self.sentences, str) and self.sentences != "punkt":
+            raise OptionError(
+                f'sentences is "punkt" or a function from a text to its sentences; got {self.sentences!r}'
+            )
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         phrases = (partial(_by_regex, re.compile(self.phrase_regex)),) if self.phrase_regex else ()
@@ -162,7 +178,7 @@ class LlamaIndexSentence(_Merged):
             *_by_separators(self.word_separator),
             _BY_CHARACTER,
         )
-        return self._merged(source, cuts, strip=True)
+        return self._merged(source, cuts, strip=True, strict=True)
 
 
 @chunkers.register("llamaindex_token")
@@ -194,7 +210,7 @@ class LlamaIndexToken(_Merged):
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         cuts = [*_by_separators(*self.separators), _BY_CHARACTER]
-        return self._merged(source, cuts, strip=self.strip)
+        return self._merged(source, cuts, strip=self.strip, strict=False)
 
 
 def _by_regex(pattern: re.Pattern[str], text: str) -> list[PieceRange]:
@@ -209,9 +225,14 @@ def _by_regex(pattern: re.Pattern[str], text: str) -> list[PieceRange]:
 
 
 def _by_function(split: Sentences, text: str) -> list[PieceRange]:
+    parts = list(filter(None, split(text)))  # an empty one would count as a cut, without an end
+    joined = "".join(parts)
+    if text.endswith(joined):  # they miss only what stands before them
+        begin = len(text) - len(joined)
+        return list(pairwise(accumulate(map(len, parts), initial=begin)))
     place = 0
     pieces = []
-    for part in filter(None, split(text)):  # an empty one would count as a cut, without an end
+    for part in parts:
         start = text.find(part, place)
         if start < 0:
             raise DataError(

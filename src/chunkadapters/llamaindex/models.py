@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, PrivateAttr
+from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.llms import LLM, ChatMessage, ChatResponse
@@ -81,6 +81,7 @@ class ChunkcoreEmbedding(BaseEmbedding):
 def as_embedder(
     embed_model: BaseEmbedding,
     *,
+    name: str | None = None,
     fingerprint: str | None = None,
     max_tokens: int | None = None,
 ) -> BridgedEmbedder:
@@ -97,12 +98,13 @@ def as_embedder(
     >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
     ('llamaindex:MockEmbedding', (2, 8))
     """
-    return _Embedder(embed_model, fingerprint, max_tokens)
+    return _Embedder(embed_model, name, fingerprint, max_tokens)
 
 
 def as_llm(
     llm: LLM,
     *,
+    name: str | None = None,
     fingerprint: str | None = None,
     concurrency: int = 1,
 ) -> BridgedLLM:
@@ -117,7 +119,7 @@ def as_llm(
     >>> as_llm(MockLLM()).complete([{"role": "user", "content": "Tea?"}]).finish
     'stop'
     """
-    return _LLM(llm, fingerprint, concurrency)
+    return _LLM(llm, name, fingerprint, concurrency)
 
 
 def as_model(value: object) -> Any:
@@ -169,7 +171,13 @@ def _answering(schema: Schema) -> FunctionTool:
     class Answer(BaseModel):
         """Integrations read the parameters from the class's schema."""
 
-        model_config = ConfigDict(json_schema_extra=whole)
+        @classmethod
+        def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:
+            return dict(whole)
 
-    metadata = ToolMetadata(whole["description"], whole["title"], Answer)
-    return FunctionTool(fn=json_text, metadata=metadata)
+    def answer(**arguments: Any) -> str:
+        return json_text(arguments)
+
+    return FunctionTool(
+        fn=answer, metadata=ToolMetadata(whole["description"], whole["title"], Answer)
+    )

@@ -31,7 +31,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.utils import get_tqdm_iterable
-from typing_extensions import Unpack
+from typing_extensions import Self, Unpack
 
 from chunkadapters.configuration import (
     DEFAULT_CHUNKER,
@@ -49,6 +49,7 @@ from chunkadapters.places import (
     ALSO_IN,
     BOOKKEEPING,
     CONTEXT,
+    NOWHERE,
     PAGE_MARKS,
     WHOLE,
     Metadata,
@@ -300,6 +301,18 @@ class ChunkcoreNodeParser(_InThread):
     def class_name(cls) -> str:
         return "ChunkcoreNodeParser"
 
+    def split_text(self, text: str) -> list[str]:
+        return self.chunker.split_text(text)
+
+    def model_copy(self, *, update: Mapping[str, object] | None = None, deep: bool = False) -> Self:
+        """A copy. Raises `OptionError` for another chunker, options or model in `update`: build a parser with them."""
+        fixed = sorted({"chunker", "options", "fit_to", "fingerprint"} & (update or {}).keys())
+        if fixed:
+            raise OptionError(
+                f"a copy keeps its {', '.join(fixed)}: build a ChunkcoreNodeParser with others"
+            )
+        return super().model_copy(update=update, deep=deep)
+
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
@@ -464,6 +477,8 @@ class PlacedNodeParser(_InThread):
             parent = parents.get(parent_id, document)
             source = core_document(parent)
             origin = origin_of(parent, source.text)
+            if origin.passage and parent is not document:
+                origin = NOWHERE  # an altered text does not say where its parts stand
             pieces = [SplitPiece(text_of(child)) for child in children]
             _, records = placed_records(source, pieces, origin, KEYS, self.unplaced)
             for child, record in zip(children, records, strict=True):

@@ -127,6 +127,8 @@ def _system(retriever: BaseRetriever | BaseQueryEngine) -> DeployedRetriever:
         return engine.retrieve(QueryBundle(question))
 
     async def aask(question: str) -> object:
+        if hasattr(engine, "aretrieve"):
+            return await engine.aretrieve(QueryBundle(question))
         return await asyncio.to_thread(ask, question)
 
     return DeployedRetriever(name, ask, aask, retriever)
@@ -382,6 +384,8 @@ class PassageRetriever(BaseRetriever):
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         check_is_retriever(retriever)
+        if not isinstance(retriever, BaseRetriever):
+            raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
         self.retriever = retriever
         self.fetch_k = fetch_k
         self.options = PassagePostprocessor(

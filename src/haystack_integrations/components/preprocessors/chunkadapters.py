@@ -131,7 +131,13 @@ class ChunkcoreDocumentSplitter(Serialized):
 
     def _arguments(self) -> Values:
         """All options, so that changed defaults do not change a stored pipeline."""
-        arguments: Values = {"chunker": self.chunker.name, "options": self.options}
+        options = self.options
+        arguments: Values = {"chunker": self.chunker.name, "options": options}
+        for name, value in options.items():
+            if str(value).startswith("function:"):
+                raise OptionError(
+                    f"{name} is a function, which cannot be written down: name a chunker without one"
+                )
         if self._fit_to is not None:
             arguments["fit_to"] = written(self._fit_to, self._fit_to.name)
         if not self.keep_white_space:
@@ -465,8 +471,12 @@ def _content(chunk: Document) -> str:
     return f"{chunk.content}\n{_comparable(_without_place(chunk.meta))}"
 
 
-def exact(splitter: Component, unplaced: Unplaced) -> ChunkcoreExactSplitter:
+def exact(
+    splitter: Component, unplaced: Unplaced
+) -> ChunkcoreDocumentSplitter | ChunkcoreExactSplitter:
     """See `chunkadapters.exact.exact`."""
+    if isinstance(splitter, ChunkcoreDocumentSplitter | ChunkcoreExactSplitter):
+        return splitter
     if not takes_and_gives_documents(splitter):
         raise OptionError(
             f"expected a splitter, which takes and gives documents; {type(splitter).__name__} does not"
@@ -476,6 +486,8 @@ def exact(splitter: Component, unplaced: Unplaced) -> ChunkcoreExactSplitter:
 
 def pieces(splitter: Component, text: str) -> list[SplitPiece]:
     """What the splitter cuts a text into."""
+    if not text:
+        return []
     warm_up(splitter)
     documents = splitter.run(documents=[Document(content=text)])["documents"]
     cut = []
