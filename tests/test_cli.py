@@ -16,7 +16,7 @@ import pytest
 import typer
 import typer.rich_utils
 from chunkcore.chunkers import Chunker, get_chunker
-from chunkcore.cli import app, main, running
+from chunkcore.cli import app, main, options
 from chunkcore.cli.options import check_folder
 from chunkcore.text import Chunk, Document, Span
 from hypothesis import given
@@ -279,7 +279,7 @@ def test_a_quiet_command_shows_no_progress(docs, questions, tmp_path, fake, capf
         assert _compare(docs, questions, tmp_path / "out", *quiet) == 0
         lines = capfd.readouterr().err.splitlines()
         assert any("warning" not in line for line in lines) != bool(quiet)
-        assert not running.quiet.get(), "what comes after the command is as it was before"
+        assert not options.quiet.get(), "what comes after the command is as it was before"
 
 
 SPECS = ("recursive:size=200", "fixed_token:size=30", "cluster_semantic:size=100")

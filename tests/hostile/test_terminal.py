@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from chunkcore.cli import main
-from chunkcore.cli.running import reporting
+from chunkcore.cli.options import reporting
 from chunkcore.plain import csv_cell
 from chunkcore.report.records import markdown_report, question_csv
 

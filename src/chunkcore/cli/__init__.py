@@ -1,6 +1,6 @@
 """The command ``chunkcore``. Heavy modules are imported when a command runs.
 
-options.py has the options that commands share, running.py what they do around their work.
+options.py has what commands share.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ import typer
 
 from chunkcore import guesses
 from chunkcore.cli import options, questions, reports, search
-from chunkcore.cli.options import grouped
-from chunkcore.cli.running import StoppedError, StopSignals, say
+from chunkcore.cli.options import StoppedError, StopSignals, grouped, say
 from chunkcore.errors import (
     ChunkcoreError,
     NotWrittenError,

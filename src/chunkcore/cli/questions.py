@@ -16,13 +16,15 @@ import chunkcore
 from chunkcore.cli import options
 from chunkcore.cli.options import (
     Documents,
+    StoppedError,
     check_outside,
     flag_option,
     grouped,
     number_option,
+    reporting,
+    say,
     value_option,
 )
-from chunkcore.cli.running import StoppedError, reporting, say
 from chunkcore.errors import MissingExtraError, OptionError, counted, echo
 
 if TYPE_CHECKING:

@@ -16,19 +16,22 @@ from chunkcore.cli.options import (
     REPORT,
     ChunkerSpecs,
     Data,
+    LanguageModels,
     Models,
     Output,
     Repeatable,
     Scoring,
     Statistics,
+    StoppedError,
     check_output,
     flag_option,
     grouped,
     number_option,
+    reporting,
+    say,
     study_settings,
     value_option,
 )
-from chunkcore.cli.running import LanguageModels, StoppedError, reporting, say
 from chunkcore.errors import OptionError, counted
 from chunkcore.plain import terminal_text
 

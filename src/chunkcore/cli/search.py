@@ -25,9 +25,9 @@ from chunkcore.cli.options import (
     flag_option,
     grouped,
     number_option,
+    say,
     value_option,
 )
-from chunkcore.cli.running import say
 from chunkcore.errors import DataError, OptionError, counted, echo, warn_user
 from chunkcore.plain import terminal_block, terminal_text
 
