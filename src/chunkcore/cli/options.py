@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial, wraps
 from importlib import import_module
 from inspect import Parameter, Signature, getdoc, signature
@@ -37,7 +37,7 @@ from chunkcore.plain import terminal_text
 if TYPE_CHECKING:
     from chunkcore.concurrency import Progress
     from chunkcore.models import CachedEmbedder
-    from chunkcore.models.llm import CachedLLM, Prices, Usage
+    from chunkcore.models.llm import CachedLLM, Usage
 
 
 def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -298,7 +298,10 @@ def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> stu
 
 @dataclass
 class Models:
-    """What models cost, and what is kept of them."""
+    """What models cost, and what is kept of them: a file of vectors and answers before them.
+
+    Called with a chunker, it returns that over the file.
+    """
 
     dry_run: Annotated[bool, _models(None, "Print calls and cost; send nothing.", "--dry-run")] = (
         False
@@ -314,18 +317,17 @@ class Models:
         None
     )
 
-    def language_models(self) -> LanguageModels:
-        """The language models of a command, by these prices."""
+    def __post_init__(self) -> None:
         from chunkcore.models.llm import Prices
 
-        prices = None
+        self.chunkers: list[chunkcore.Chunker] = []
+        self.prices: Prices | None = None
         if self.input_price is not None and self.output_price is not None:
-            prices = Prices(input=self.input_price, output=self.output_price)
+            self.prices = Prices(input=self.input_price, output=self.output_price)
         elif self.input_price != self.output_price:
             raise OptionError(
                 "--input-price and --output-price go together: give both, of a million tokens"
             )
-        return LanguageModels(self.kept, prices)
 
     @property
     def kept(self) -> Path | None:
@@ -337,6 +339,85 @@ class Models:
         from chunkcore.models import CachedEmbedder, EmbeddingCache
 
         return CachedEmbedder(name, EmbeddingCache(self.kept))
+
+    def __call__(self, chunker: chunkcore.Chunker) -> chunkcore.Chunker:
+        """The chunker over the file, and so the one that it wraps."""
+        self.chunkers.append(self._over_file(chunker))
+        return self.chunkers[-1]
+
+    def _over_file(self, chunker: chunkcore.Chunker) -> chunkcore.Chunker:
+        from chunkcore.chunkers.llm import Contextual, LLMChunker
+
+        if not self.kept or not isinstance(chunker, LLMChunker):
+            return chunker
+        if isinstance(chunker, Contextual):
+            chunker = replace(chunker, chunker=self._over_file(chunker.inner))
+        return replace(chunker, llm=self.model(chunker.llm))
+
+    def model(self, llm: chunkcore.LLM | str) -> CachedLLM:
+        """A language model over the file."""
+        from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
+
+        model = get_llm(llm)
+        return model if isinstance(model, CachedLLM) else CachedLLM(model, LLMCache(self.kept))
+
+    def used(self) -> list[str]:
+        """What each language model of the chunkers was asked, a line each."""
+        from chunkcore.chunkers.llm import llms_of
+        from chunkcore.models.llm import Usage
+
+        usages = {
+            llm.name: getattr(llm, "usage", Usage())
+            for chunker in self.chunkers
+            for llm in llms_of(chunker)
+        }
+        return [f"{name}: {self.spent(usage)}" for name, usage in usages.items()]
+
+    def estimates(
+        self, chunkers: Mapping[str, chunkcore.Chunker], documents: Iterable[chunkcore.Document]
+    ) -> Iterator[str]:
+        """What each chunker would ask, a line each, and what the estimates assume."""
+        from chunkcore.chunkers.llm import LLMChunker
+        from chunkcore.models.llm import Usage
+
+        for spec, chunker in chunkers.items():
+            usage = chunker.estimate(documents) if isinstance(chunker, LLMChunker) else Usage()
+            yield f"{spec}: {self.spent(usage)}"
+        yield _ASSUMED
+
+    def spent(self, usage: Usage) -> str:
+        """Calls, tokens and, with prices, their cost."""
+        parts = [
+            counted(usage.calls, "call"),
+            f"{usage.input_tokens:,} tokens in",
+            f"{usage.output_tokens:,} tokens out",
+        ]
+        if usage.kept_answers:
+            parts.append(f"{usage.kept_answers:,} answers kept from before")
+        if self.prices:
+            parts.append(f"cost {usage.cost(self.prices):,.4f}")
+        return ", ".join(parts)
+
+    @property
+    def resume(self) -> str:
+        """How to resume after a stop."""
+        if not self.kept:
+            return "nothing was kept, and the same command begins anew"
+        return f"what models answered is kept in {self.kept}: the same command goes on with it"
+
+    @contextmanager
+    def stoppable(self) -> Iterator[None]:
+        """Tell a user who stops the block how to resume. Raises `StoppedError`: in place of KeyboardInterrupt."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            raise StoppedError(f"stopped before the end; {self.resume}") from error
+
+
+_ASSUMED = (
+    "Tokens are counted as cl100k_base, and answers are as each chunker's documentation assumes; questions that must "
+    "be repeated and answers that are kept already are not foreseen. Nothing was asked."
+)
 
 
 def default_cache() -> Path:
@@ -490,97 +571,3 @@ class StopSignals:
         with suppress(OSError):  # standard error may be closed
             os.write(2, _WAITING)
         raise KeyboardInterrupt
-
-
-# ---- language models
-
-
-_ASSUMED = (
-    "Tokens are counted as cl100k_base, and answers are as each chunker's documentation assumes; questions that must "
-    "be repeated and answers that are kept already are not foreseen. Nothing was asked."
-)
-
-
-@dataclass
-class LanguageModels:
-    """The language models of a command: a file of answers before them, and what they are asked and cost.
-
-    `path` is None where nothing is kept, `prices` where none are given.
-    """
-
-    path: Path | None = None
-    prices: Prices | None = None
-    chunkers: list[chunkcore.Chunker] = field(default_factory=list)
-
-    def __call__(self, chunker: chunkcore.Chunker) -> chunkcore.Chunker:
-        """The chunker over the file, and so the one that it wraps."""
-        self.chunkers.append(self._kept(chunker))
-        return self.chunkers[-1]
-
-    def _kept(self, chunker: chunkcore.Chunker) -> chunkcore.Chunker:
-        from chunkcore.chunkers.llm import Contextual, LLMChunker
-
-        if not self.path or not isinstance(chunker, LLMChunker):
-            return chunker
-        if isinstance(chunker, Contextual):
-            chunker = replace(chunker, chunker=self._kept(chunker.inner))
-        return replace(chunker, llm=self.model(chunker.llm))
-
-    def model(self, llm: chunkcore.LLM | str) -> CachedLLM:
-        """A language model over the file."""
-        from chunkcore.models.llm import CachedLLM, LLMCache, get_llm
-
-        model = get_llm(llm)
-        return model if isinstance(model, CachedLLM) else CachedLLM(model, LLMCache(self.path))
-
-    def used(self) -> list[str]:
-        """What each language model of the chunkers was asked, a line each."""
-        from chunkcore.chunkers.llm import llms_of
-        from chunkcore.models.llm import Usage
-
-        usages = {
-            llm.name: getattr(llm, "usage", Usage())
-            for chunker in self.chunkers
-            for llm in llms_of(chunker)
-        }
-        return [f"{name}: {self.spent(usage)}" for name, usage in usages.items()]
-
-    def estimates(
-        self, chunkers: Mapping[str, chunkcore.Chunker], documents: Iterable[chunkcore.Document]
-    ) -> Iterator[str]:
-        """What each chunker would ask, a line each, and what the estimates assume."""
-        from chunkcore.chunkers.llm import LLMChunker
-        from chunkcore.models.llm import Usage
-
-        for spec, chunker in chunkers.items():
-            usage = chunker.estimate(documents) if isinstance(chunker, LLMChunker) else Usage()
-            yield f"{spec}: {self.spent(usage)}"
-        yield _ASSUMED
-
-    def spent(self, usage: Usage) -> str:
-        """Calls, tokens and, with prices, their cost."""
-        parts = [
-            counted(usage.calls, "call"),
-            f"{usage.input_tokens:,} tokens in",
-            f"{usage.output_tokens:,} tokens out",
-        ]
-        if usage.kept_answers:
-            parts.append(f"{usage.kept_answers:,} answers kept from before")
-        if self.prices:
-            parts.append(f"cost {usage.cost(self.prices):,.4f}")
-        return ", ".join(parts)
-
-    @property
-    def resume(self) -> str:
-        """How to resume after a stop."""
-        if not self.path:
-            return "nothing was kept, and the same command begins anew"
-        return f"what models answered is kept in {self.path}: the same command goes on with it"
-
-    @contextmanager
-    def stoppable(self) -> Iterator[None]:
-        """Tell a user who stops the block how to resume. Raises `StoppedError`: in place of KeyboardInterrupt."""
-        try:
-            yield
-        except KeyboardInterrupt as error:
-            raise StoppedError(f"stopped before the end; {self.resume}") from error

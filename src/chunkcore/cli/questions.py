@@ -37,27 +37,27 @@ app = typer.Typer(no_args_is_help=True, help="Write questions with evidence, and
 
 @dataclass
 class Generation:
-    """What is asked of the model, and which of its questions are kept."""
+    """Which questions are written: the options of `GenerationOptions`."""
 
-    llm: Annotated[str, value_option("NAME", "A model: openai:MODEL@URL.", "--llm")]
     questions: Annotated[
         int, number_option("How many, before the filters.", 1, "--count", "-n")
     ] = 100
     seed: options.Seed = 0
     sample_size: Annotated[int, number_option("Characters of a passage.", 100)] = 4_000
     concurrency: Annotated[int, number_option("Questions at once.", 1)] = 4
-    embedder: Annotated[
-        str, value_option("NAME", "Of the filters; or none.", "--embedder", "-e")
-    ] = "all-MiniLM-L6-v2"
-    max_calls: Annotated[int | None, number_option("At most, in this run.")] = None
 
 
 @app.command()
 @grouped
 def generate(
+    llm: Annotated[str, value_option("NAME", "A model: openai:MODEL@URL.", "--llm")],
     generation: Generation,
     documents: Documents,
     costs: options.Models,
+    embedder: Annotated[
+        str, value_option("NAME", "Of the filters; or none.", "--embedder", "-e")
+    ] = "all-MiniLM-L6-v2",
+    max_calls: Annotated[int | None, number_option("At most, in this run.")] = None,
     output: Annotated[
         Path, value_option("FILE", "The questions; names the other files.", "--output", "-o")
     ] = Path("questions.jsonl"),
@@ -73,37 +73,31 @@ def generate(
     from chunkcore.questions import GenerationOptions, estimate_generation, generate_benchmark
     from chunkcore.questions.generate import INTERRUPTED, write_generated
 
-    models = costs.language_models()
-    settings = GenerationOptions(
-        questions=generation.questions,
-        seed=generation.seed,
-        sample_size=generation.sample_size,
-        concurrency=generation.concurrency,
-    )
-    model = get_llm(generation.llm)
+    settings = GenerationOptions(**vars(generation))
+    model = get_llm(llm)
     _check_output(documents.place, output)
     texts = documents.read()
     if costs.dry_run:
-        expected = models.spent(estimate_generation(texts, settings))
+        expected = costs.spent(estimate_generation(texts, settings))
         say(f"{model.name}: {expected}", _ASSUMED)
         return
-    if models.path:
-        model = models.model(model)
-    with models.stoppable():
+    if costs.kept:
+        model = costs.model(model)
+    with costs.stoppable():
         generated = generate_benchmark(
             texts,
             model,
             settings,
-            max_calls=generation.max_calls,
-            embedder=_filter_model(generation.embedder),
+            max_calls=max_calls,
+            embedder=_filter_model(embedder),
             progress=reporting(),
         )
         write_generated(output, generated)
-    used = f"{model.name}: {models.spent(generated.usage)}"
+    used = f"{model.name}: {costs.spent(generated.usage)}"
     say(*_summary(generated, used, output))
     if generated.stopped == INTERRUPTED:
         count = counted(len(generated.rows), "question")
-        raise StoppedError(f"stopped before the end, with {count}; {models.resume}")
+        raise StoppedError(f"stopped before the end, with {count}; {costs.resume}")
     if generated.stopped:
         raise typer.Exit(1)
 

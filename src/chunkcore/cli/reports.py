@@ -16,7 +16,6 @@ from chunkcore.cli.options import (
     REPORT,
     ChunkerSpecs,
     Data,
-    LanguageModels,
     Models,
     Output,
     Repeatable,
@@ -109,11 +108,10 @@ def compare(
     from chunkcore.models.loading import quickest
     from chunkcore.study.comparing import build_chunkers, default_chunkers
 
-    models = costs.language_models()
     settings = study_settings(
         statistics,
         scoring,
-        prices=evaluation.ModelPrices(embedding=systems.embed_price, llm=models.prices),
+        prices=evaluation.ModelPrices(embedding=systems.embed_price, llm=costs.prices),
         extras=systems.extras,
         every_question=systems.every_question or save_runs is not None,
     )
@@ -126,9 +124,9 @@ def compare(
     embedders = list(map(costs.embedder, systems.embedder or [quickest()]))
     say(*_embedding_notes(systems, embedders, chunkers, retrievers, benchmark), err=True)
     if costs.dry_run:
-        say(*models.estimates(build_chunkers(chunkers), benchmark.documents))
+        say(*costs.estimates(build_chunkers(chunkers), benchmark.documents))
         return
-    with models.stoppable():
+    with costs.stoppable():
         page = study.compare_systems(
             benchmark,
             chunkers,
@@ -136,12 +134,12 @@ def compare(
             embedders,
             settings=settings,
             runs=_read(systems.run or [], benchmark),
-            prepare=models,
+            prepare=costs,
             progress=reporting(),
         )
     if save_runs:
         write_runs(page.comparison.reports, benchmark, save_runs)
-    _finish(page, data, output, models, settings)
+    _finish(page, data, output, costs, settings)
 
 
 _NO_MODEL = (
@@ -201,7 +199,7 @@ def score(
     page = study.compare_systems(benchmark, [], [], settings=settings, runs=read)
     files = {run.name: str(path) for run, path in zip(read, runs, strict=True)}
     page = replace(page, settings={**page.settings, **files})
-    _finish(page, data, output, LanguageModels(), settings)
+    _finish(page, data, output, Models(no_cache=True), settings)
 
 
 def _read(paths: Sequence[Path], benchmark: chunkcore.Benchmark) -> list[chunkcore.Run]:
@@ -261,36 +259,36 @@ def tune(
     from chunkcore.study.comparing import tuning_page
     from chunkcore.study.tuning import DEFAULT_CHUNKERS, DEFAULT_RETRIEVERS, plan
 
-    settings, models = study.TuneOptions(**vars(grid)), costs.language_models()
+    settings = study.TuneOptions(**vars(grid))
     chunkers, retrievers = chunker or DEFAULT_CHUNKERS, retriever or DEFAULT_RETRIEVERS
     _, systems = plan(chunkers, retrievers, settings)  # raises before the documents are read
     benchmark = data.benchmark(output)
     if costs.dry_run:
         built = {system.chunker: chunkcore.get_chunker(system.chunker) for system in systems}
         say(*(system.name for system in systems))
-        say(*models.estimates(built, benchmark.documents))
+        say(*costs.estimates(built, benchmark.documents))
         questions = counted(len(benchmark.queries), "question")
         say(f"{counted(len(systems), 'configuration')}, {questions}")
         return
     check_output(output)
-    with models.stoppable():
+    with costs.stoppable():
         tuning = study.tune(
             benchmark,
             chunkers,
             costs.embedder(embedder),
             retrievers=retrievers,
             options=settings,
-            prepare=models,
+            prepare=costs,
             progress=reporting(),
         )
-    _finish(tuning_page(tuning, benchmark), data, output, models)
+    _finish(tuning_page(tuning, benchmark), data, output, costs)
 
 
 def _finish(
     page: ReportPage,
     data: Data,
     output: Path,
-    models: LanguageModels,
+    costs: Models,
     settings: study.StudySettings | None = None,
 ) -> None:
     """Write the report and print it, what models were asked, the checks, and last the path of the page.
@@ -315,10 +313,10 @@ def _finish(
     if settings and not page.stopped:
         results = settings.checks(page.comparison.reports)
     print_report(page, Console(highlight=False))
-    for line in (*models.used(), *(check.sentence for check in results)):
+    for line in (*costs.used(), *(check.sentence for check in results)):
         typer.echo(f"\n{terminal_text(line)}")
     typer.echo(f"\n{html}")
     if page.stopped:
-        raise StoppedError(f"{page.stopped.lower().rstrip('.')}; {models.resume}")
+        raise StoppedError(f"{page.stopped.lower().rstrip('.')}; {costs.resume}")
     if any(check.failed for check in results):
         raise typer.Exit(1)

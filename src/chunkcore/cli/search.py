@@ -294,19 +294,18 @@ def chunk(
     from chunkcore.files import write_parts
 
     _keep_inputs(files, output)
-    models = costs.language_models()
     chunker = chunkcore.get_chunker(spec or "recursive:size=200")
     documents = _read(files, follow_links)
     if costs.dry_run:
-        say(*models.estimates({spec or chunker.name: chunker}, documents))
+        say(*costs.estimates({spec or chunker.name: chunker}, documents))
         return
-    lines = _lines(documents, models(chunker).chunk_many(documents, workers=workers))
+    lines = _lines(documents, costs(chunker).chunk_many(documents, workers=workers))
     if output != _STANDARD:
         write_parts(output, lines)
     else:
         sys.stdout.buffer.writelines(lines)
         sys.stdout.buffer.flush()
-    say(*models.used(), err=True)
+    say(*costs.used(), err=True)
 
 
 def _read(files: Iterable[Path], follow_links: bool) -> list[chunkcore.Document]:
