@@ -494,7 +494,6 @@ def _answered(
     retrieved one is the piece's place in the list, score, kind of match, certainty in percent, and the start, length
     and score of each part. Pieces of one place are one, whatever their text.
     """
-    texts = {document.id: document.text for document in benchmark.documents}
     pieces: list[list[Any]] = []
     numbers: dict[object, int] = {}
     counts: Counter[str] = Counter()
@@ -513,8 +512,9 @@ def _answered(
             at = numbers.setdefault(_place(piece), len(pieces))
             if at == len(pieces):
                 pieces.append(_row(piece, documents, 0))
-            listed = texts[piece.document_id] if piece.document_id in documents else ""
-            pieces[at][3] = pieces[at][3] or _unlike(piece, listed)
+            listed = piece.document_id in documents
+            text = benchmark.document(piece.document_id).text if listed else ""
+            pieces[at][3] = pieces[at][3] or _unlike(piece, text)
             how = MATCHES.index(piece.match)
             sure = round(100 * piece.certainty)
             rows.append([at, _rounded(piece.score), how, sure, _scored_parts(piece)])

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property
+from math import inf
 from typing import Any, get_args
 
 from chunkcore.chunkers.base import Chunker, get_chunker
@@ -98,10 +99,9 @@ class ReportPage:
     def ks(self) -> tuple[Depth, ...]:
         """The depths of all reports: numbers, then token budgets, then "min"; 5 if there are none."""
         depths = {measure.k for measure in self._scored if measure.k}
-        numbers = sorted(k for k in depths if isinstance(k, int))
-        budgets = sorted(depths.difference(numbers, ["min"]), key=lambda k: budget_of(k) or 0)
+        ordered = sorted(depths, key=lambda k: (isinstance(k, str), budget_of(k) or inf, k))
         # Every depth's table also shows the scores of whole rankings.
-        return (*numbers, *budgets, *depths.intersection(["min"])) or (5,)
+        return tuple(ordered) or (5,)
 
     @cached_property
     def _scored(self) -> set[Measure]:
@@ -368,7 +368,12 @@ class _Study:
     def facts(self, reports: Sequence[Report]) -> dict[str, str]:
         """How the reports were made; the chunkers with all options."""
         names = {report.system.embedder for report in reports}
-        embedders = [described(model) for model in self.models if model.name in names]
+        embedders = []
+        for model in self.models:
+            if model.name in names:
+                most = model.max_tokens
+                reads = f"its first {most} tokens of a text" if most else "whole texts"
+                embedders.append(f"{model.name}, which reads {reads}")
         facts = {
             "Embedder": "; ".join(embedders),
             "Retrievers": ", ".join(self.methods),
@@ -394,14 +399,6 @@ def tuning_page(tuning: Tuning, benchmark: Benchmark) -> ReportPage:
 def today() -> str:
     """Today's date, for a report."""
     return datetime.now(timezone.utc).date().isoformat()
-
-
-def described(model: Embedder) -> str:
-    """An embedder's name, and how much of a text it reads."""
-    reads = "whole texts"
-    if model.max_tokens:
-        reads = f"its first {model.max_tokens} tokens of a text"
-    return f"{model.name}, which reads {reads}"
 
 
 def build_chunkers(
