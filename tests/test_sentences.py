@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import regex
-from chunkcore.boundaries.sentences import sentence_ranges
+from chunkcore.boundaries.sentences import check_splitter, sentence_ranges
 from chunkcore.errors import DataError, MissingExtraError, OptionError
 
 # Each text is what its sentences, with single spaces between them, make.
@@ -129,18 +129,18 @@ def test_a_pattern_cuts_where_its_matches_end() -> None:
 @pytest.mark.parametrize("splitter", ["regex:", "spacy:", "regexp:a", "", 5, None])
 def test_what_names_no_splitter_is_refused(splitter: Any) -> None:
     with pytest.raises(OptionError, match=r"unknown sentence splitter .*regex:<pattern>"):
-        sentence_ranges("a", splitter)
+        check_splitter(splitter)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}", "(?P<x>a)(?P<x>b)"])
 def test_a_pattern_that_is_none_is_refused(pattern: str) -> None:
     with pytest.raises(OptionError, match=r"is no regular expression .*; correct it"):
-        sentence_ranges("a", f"regex:{pattern}")
+        check_splitter(f"regex:{pattern}")
 
 
 def test_unknown_splitters_and_absent_packages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OptionError, match="unknown sentence splitter 'spcy'"):
-        sentence_ranges("a", "spcy")
+        check_splitter("spcy")
     monkeypatch.setitem(sys.modules, "spacy", None)
     with pytest.raises(MissingExtraError, match="spacy is needed to split sentences"):
         sentence_ranges("a", "spacy:absent")

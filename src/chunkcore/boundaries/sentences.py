@@ -211,7 +211,7 @@ def sentence_ranges(
         edges: places where a sentence ends in any case.
 
     Raises:
-        OptionError: unknown splitter or pipeline, or an invalid regular expression.
+        OptionError: unknown pipeline of spaCy; `check_splitter` refuses other names.
         MissingExtraError: spaCy is not installed.
         DataError: a callable's ranges are out of bounds, unordered or overlap; or a regular expression is too slow.
 
@@ -221,7 +221,6 @@ def sentence_ranges(
     >>> [text[start:end] for start, end in sentence_ranges(text, r"regex:\?|\s{2,}").tolist()]
     ['Dr. Wu paid $3.50. "Why?', '" he asked.', 'これは文。次の文。']
     """
-    check_splitter(splitter)
     cuts = _cuts_by(text, splitter)
     if edges:
         cuts = sorted({*cuts, *edges})
@@ -242,9 +241,9 @@ def _cuts_by(text: str, splitter: str | SentenceSplitter) -> Iterable[int]:
     return (start + sentence.start_char for start, block in read for sentence in block.sents)
 
 
-def check_splitter(splitter: object, *, named: bool = False) -> None:
-    """Raise `OptionError` unless this is a splitter; with `named`, a callable must have a `name`."""
-    kind, _, rest = splitter.partition(":") if isinstance(splitter, str) else ("", "", "")
+def check_splitter(splitter: object) -> None:
+    """Raise `OptionError` unless this is a splitter; a callable must have a `name`."""
+    kind, _, rest = str(splitter).partition(":")
     is_known = splitter in ("default", "spacy") or (kind in ("spacy", "regex") and rest)
     if not (is_known or callable(splitter)):
         raise OptionError(
@@ -253,7 +252,7 @@ def check_splitter(splitter: object, *, named: bool = False) -> None:
         )
     if kind == "regex":
         compiled(rest, "the sentence splitter's")
-    if named and not kind and not isinstance(getattr(splitter, "name", None), str):
+    if callable(splitter) and not isinstance(getattr(splitter, "name", None), str):
         raise OptionError(
             f"the sentence splitter {echo(splitter)} has no `name`, which tells its chunks from another's: "
             'set one, as in splitter.name = "ours-1"'
@@ -276,7 +275,7 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
 
 def _cuts(text: str) -> Iterable[int]:
     data = b"" if text.isascii() else text.encode("utf-8", "surrogatepass")
-    is_rare = b"\xf0" in data and any(lead in data for lead in _RARE_SCRIPTS)
+    is_rare = any(lead in data for lead in _RARE_SCRIPTS)
     pattern = _candidates(_FULL_STOPS + _RARE_FULL_STOPS) if is_rare else _CANDIDATE
     cuts = list(_cuts_at_marks(text, pattern))
     more: set[int] = set()

@@ -157,7 +157,7 @@ class SentenceChunker(Chunker, ABC):
     embedder: Embedder | str = DEFAULT_MODEL
 
     def validate(self) -> None:
-        check_splitter(self.splitter, named=True)
+        check_splitter(self.splitter)
 
     def _embed(self, texts: list[str]) -> Vectors:
         return embed(get_embedder(self.embedder), texts)

@@ -72,7 +72,7 @@ class Sentence(Chunker):
     bounds = Bounds(size=1, minimum=(0, "size"), maximum="size", overlap_sentences=0)
 
     def validate(self) -> None:
-        check_splitter(self.splitter, named=True)
+        check_splitter(self.splitter)
         check_overlap(self, self.size - 1)
 
     def cut(self, source: TokenizedText) -> Ranges:
@@ -278,7 +278,7 @@ class FixedSentences(Chunker):
     bounds = Bounds(sentences=1, chunks=1, minimum=0)
 
     def validate(self) -> None:
-        check_splitter(self.splitter, named=True)
+        check_splitter(self.splitter)
         most = self.sentences if self.chunks is None else inf
         check_overlap(self, most)
 

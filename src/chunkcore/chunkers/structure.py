@@ -53,7 +53,7 @@ class BlockChunker(Chunker, ABC):
     bounds = Bounds(size=1, minimum=(0, "size"), maximum="size")
 
     def validate(self) -> None:
-        check_splitter(self.splitter, named=True)
+        check_splitter(self.splitter)
 
 
 @dataclass(frozen=True, kw_only=True)

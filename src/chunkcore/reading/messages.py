@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from email.header import decode_header
 from email.message import Message
@@ -136,11 +136,8 @@ class Email(Reader):
         if size:
             data = data[size.end() :][: int(size[1])]
         message = _parsed(data, name)
-        mail = _Mail(message)
-        if not mail.blocks:
-            raise UnreadError(name, "is an e-mail without a text: take it out")
         metadata = {key: _header(message, key) for key in _METADATA if key in message}
-        return _reading(name, mail.text, mail.attachments, metadata)
+        return _reading(name, [_Mail(message)], metadata)
 
 
 def _parsed(data: bytes, name: str) -> Message:
@@ -154,14 +151,18 @@ def _parsed(data: bytes, name: str) -> Message:
     return BytesParser(policy=compat32).parsebytes(_BEFORE_HEAD.sub(b"", data))
 
 
-def _reading(
-    name: str, text: str, attachments: Sequence[str], more: Mapping[str, object]
-) -> Reading:
+def _reading(name: str, mails: Iterable[_Mail], more: Mapping[str, object]) -> Reading:
     metadata = {"format": "markdown", **more}
+    texts = []
+    attachments = []
+    for mail in mails:
+        texts.append(mail.text)
+        attachments += mail.attachments
     notes = []
     if attachments:
-        metadata["attachments"] = list(attachments)
+        metadata["attachments"] = attachments
         notes = [f"attachments are left out, save them as files: {listed(attachments)}"]
+    text = "\n\n".join(filter(None, texts))
     return Reading(Document(name, text, metadata), tuple(notes))
 
 
@@ -179,8 +180,6 @@ class SavedPage(Reader):
         message = _parsed(data, name)
         pages = [part for part in message.walk() if part.get_content_type() in _HTML]
         text = "\n\n".join(filter(None, map(_text, pages)))
-        if not text:
-            raise UnreadError(name, "is a saved page without a text: take it out")
         metadata = {"format": "markdown", "title": _header(message, "subject")}
         return Reading(Document(name, text, metadata))
 
@@ -196,8 +195,7 @@ class Mailbox(Reader):
 
     def read(self, data: bytes, name: str) -> Reading:
         messages = _ENVELOPE.split(data.replace(b"\r\n", b"\n"))
-        texts = []
-        attachments = []
+        mails = []
         notes: defaultdict[str, list[str]] = defaultdict(list)
         for number, message in enumerate(filter(bytes.strip, messages), start=1):
             try:
@@ -205,14 +203,10 @@ class Mailbox(Reader):
             except UnreadError as error:
                 notes[error.reason].append(f"message {number:,}")
                 continue
-            if mail.blocks:
-                texts.append(mail.text)
-            else:
+            mails.append(mail)
+            if not mail.blocks:
                 notes["is an e-mail without a text"].append(f"message {number:,}")
-            attachments += mail.attachments
-        if not texts:
-            raise UnreadError(name, "is a mailbox without a text: take it out")
-        document, told = _reading(name, "\n\n".join(texts), attachments, {})
+        document, told = _reading(name, mails, {})
         return Reading(document, (*note_lines(notes), *told))
 
 

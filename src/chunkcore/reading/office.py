@@ -7,7 +7,6 @@ import re
 import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from posixpath import dirname, join, normpath
@@ -457,16 +456,6 @@ def _item(match: re.Match[str]) -> str:
     return f"{label} "
 
 
-@dataclass
-class _Level:
-    """How a level of a list is numbered: `text` has %1 for the number of the first level, as in "%1.%2"."""
-
-    start: int
-    form: str
-    text: str
-    is_decimal: bool  # also the numbers of other levels
-
-
 _Place = tuple[str, str]  # a list and a level
 
 
@@ -476,18 +465,14 @@ class _Lists:
     def __init__(self, members: Members, styles: Mapping[str, _Element]) -> None:
         self.abstract: dict[str, str] = {}  # of a list, by its id
         self.numbers: dict[_Place, int] = {}  # the last ones, of abstract lists
-        self.levels: dict[_Place, _Level] = {}
+        self.levels: dict[_Place, _Element] = {}
         self.styles = {name: _place(style) for name, style in styles.items()}
         self.begun: set[str] = set()  # lists with a first number of their own
         for entry in _elements(members, "numbering", "abstractNum"):
             name = entry.get(f"{_W}abstractNumId", "")
             for level in entry.iter(f"{_W}lvl"):
-                form, place = _value(level, "w:numFmt"), level.get(f"{_W}ilvl", "0")
-                if form not in ("", "bullet", "none"):
-                    start = int(_value(level, "w:start") or "1")
-                    text = _value(level, "w:lvlText") or f"%{int(place) + 1}."
-                    is_decimal = level.find("w:isLgl", _SPACES) is not None
-                    self.levels[name, place] = _Level(start, form, text, is_decimal)
+                if _value(level, "w:numFmt") not in ("", "bullet", "none"):
+                    self.levels[name, level.get(f"{_W}ilvl", "0")] = level
         for entry in _elements(members, "numbering", "num"):
             name = entry.get(f"{_W}numId", "")
             self.abstract[name] = _value(entry, "w:abstractNumId")
@@ -502,10 +487,10 @@ class _Lists:
         key = self.abstract.get(name, ""), level
         if key not in self.levels:
             return ""
-        number = 1 + self.numbers.get(key, self.levels[key].start - 1)
         if name in self.begun:
             self.begun.discard(name)
-            number = self.levels[key].start
+            self.numbers.pop(key, None)
+        number = self._number(key) + (key in self.numbers)
         # Levels below begin anew.
         for place in list(self.numbers):
             if place[0] == key[0] and place[1] > level:
@@ -513,18 +498,23 @@ class _Lists:
         self.numbers[key] = number
         return self._label(key)
 
+    def _number(self, key: _Place) -> int:
+        """The last number of a level, or its first."""
+        return self.numbers.get(key) or int(_value(self.levels[key], "w:start") or "1")
+
     def _label(self, key: _Place) -> str:
-        level = self.levels[key]
+        """The text of a level, which has %1 for the number of the first level, as in "%1.%2"."""
+        is_decimal = self.levels[key].find("w:isLgl", _SPACES) is not None  # all its numbers are
 
         def number(match: re.Match[str]) -> str:
             place = key[0], str(int(match[1]) - 1)
             if place not in self.levels:
                 return ""
-            other = self.levels[place]
-            form = "decimal" if level.is_decimal else other.form
-            return numeral(self.numbers.get(place, other.start), form)
+            form = "decimal" if is_decimal else _value(self.levels[place], "w:numFmt")
+            return numeral(self._number(place), form)
 
-        return re.sub("%([1-9])", number, level.text).strip()
+        text = _value(self.levels[key], "w:lvlText") or f"%{int(key[1]) + 1}."
+        return re.sub("%([1-9])", number, text).strip()
 
 
 def _place(element: _Element) -> _Place:
@@ -586,8 +576,6 @@ class Notebook(Reader):
                 if cell.get("outputs"):
                     notes = ("outputs of its cells are left out",)
         text = "\n\n".join(filter(str.strip, blocks)).strip()
-        if not text:
-            raise UnreadError(name, "is a notebook without a text: take it out")
         return Reading(Document(name, _PICTURE.sub("data:", text), {"format": "markdown"}), notes)
 
 

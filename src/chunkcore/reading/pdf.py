@@ -57,15 +57,8 @@ class Pdf(Reader):
     def read(self, data: bytes, name: str) -> Reading:
         pdf = _opened(data, name)
         pages = list(_pages(pdf))
-        broken, empty = [], []
-        comments, boxes = [], []
-        for number, page in enumerate(pages, start=1):
-            comments += page.comments
-            boxes += page.checked
-            if page.is_broken:
-                broken.append(number)
-            elif not (page.lines or page.typed):
-                empty.append(number)
+        broken = [page.number for page in pages if page.is_broken]
+        empty = [page.number for page in pages if not (page.is_broken or page.lines or page.typed)]
         if len(broken) == len(pages):
             raise UnreadError(name, "has no page that PDFium can read: mend it, or take it out")
         if len(broken) + len(empty) == len(pages):
@@ -76,6 +69,8 @@ class Pdf(Reader):
             value = _SIGNS.sub("", pdf.get_metadata_value(key)).strip()
             if value:
                 metadata[key.lower()] = value[:1000]
+        comments = [line for page in pages for line in page.comments]
+        boxes = [name for page in pages for name in page.checked]
         told = (
             (empty, f"scanned: no text on {_places(empty)} of {len(pages):,}; {_OCR}"),
             (broken, f"PDFium cannot read {_places(broken)} of {len(pages):,}: mend the file"),
@@ -111,6 +106,7 @@ def _opened(data: bytes, name: str) -> Any:
 
 @dataclass
 class _Page:
+    number: int
     label: str = ""
     lines: list[str] = field(default_factory=list)
     typed: list[str] = field(default_factory=list)  # lines that were typed over the page
@@ -122,13 +118,13 @@ class _Page:
 def _pages(pdf: Any) -> Iterator[_Page]:
     from pypdfium2 import PdfiumError
 
-    for number in range(len(pdf)):
-        base.on_reached(f"page {number + 1:,}")
-        page = _Page()
+    for index in range(len(pdf)):
+        page = _Page(index + 1)
+        base.on_reached(f"page {page.number:,}")
         with suppress(PdfiumError):
-            page.label = _SIGNS.sub("", pdf.get_page_label(number))[:40]
+            page.label = _SIGNS.sub("", pdf.get_page_label(index))[:40]
         try:
-            handle = pdf.get_page(number)
+            handle = pdf.get_page(index)
             page.lines = _lines("\n".join(_rows(handle.get_textpage())))
             _add_annotations(page, handle, pdf.formenv)
             handle.close()
@@ -235,14 +231,14 @@ def _joined(pages: Sequence[_Page]) -> tuple[str, tuple[Mark, ...]]:
     headers = _repeated(printed)
     footers = _repeated([lines[::-1] for lines in printed])
     known = _known_words(printed)
-    for number, page in enumerate(pages):
-        first, after = headers[number], len(page.lines) - footers[number]
+    for page, first, last in zip(pages, headers, footers, strict=True):
+        after = len(page.lines) - last
         lines = page.lines[first:after] + page.typed
         if not lines:
             continue
         text, divided = _undivided("\n".join(lines), known, start)
         data = {
-            "number": number + 1,
+            "number": page.number,
             "label": page.label,
             "header": _SIGNS.sub("", "\n".join(page.lines[:first])),
             "footer": _SIGNS.sub("", "\n".join(page.lines[after:])),

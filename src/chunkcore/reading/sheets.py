@@ -74,20 +74,19 @@ def _with_fonts(content: bytes) -> bytes:
 
 def _sheet_rows(sheet: Any, formulas: Any, shown: list[str]) -> Iterator[list[str]]:
     """A sheet's rows; where a value is missing, its formula, whose cell is added to `shown`."""
-    get_column_letter = needed("openpyxl.utils", "office", "read XLSX").get_column_letter
     others: Iterable[Sequence[object]] = repeat(())
     sheet.reset_dimensions()  # what the file says of them may be false
     if formulas is not None:
         formulas.reset_dimensions()
         others = formulas.iter_rows(values_only=True)
-    for number, (row, written) in enumerate(zip(sheet.iter_rows(), others, strict=False), start=1):
+    for row, written in zip(sheet.iter_rows(), others, strict=False):
         cells = list(map(_cell, row))
         for column, (cell, formula) in enumerate(zip(row, written, strict=False)):
             formula = str(getattr(formula, "text", formula))
             # One that is computed to be empty is a text ("str").
             if cell.value is None and cell.data_type != "str" and formula.startswith("="):
                 cells[column] = formula
-                shown.append(f"{sheet.title}!{get_column_letter(column + 1)}{number}")
+                shown.append(f"{sheet.title}!{cell.coordinate}")
         yield cells
 
 
@@ -173,27 +172,24 @@ def _number(value: float, number_format: str) -> str:
     place = 2 if value == 0 else int(value < 0)  # of the part for zero, or for numbers below it
     form = sections[place] if place < len(sections) else sections[0]
     number = _LITERAL.sub(lambda literal: " " * len(literal[0]), form)  # at its places
-    places = [digit.start() for digit in re.finditer("[0#?]", number)]
-    literals = list(_LITERAL.finditer(form))
-    words = "".join(literal[1] or "" for literal in literals).strip()
-    if not places and re.search(r"[^\W\d_]", words):
+    words = "".join(literal[1] or "" for literal in _LITERAL.finditer(form)).strip()
+    digits = re.search("[0#?](?:.*[0#?])?", number)
+    if digits is None and re.search(r"[^\W\d_]", words):
         return words
     if "%" in number:
         return f"{100 * value:.12g}%"
-    if not places or number.rstrip().endswith(","):  # "0,": thousands
+    if digits is None or number.rstrip().endswith(","):  # "0,": thousands
         return str(value)
-    before = after = ""
-    for literal in literals:
-        shown = "".join(filter(None, literal.groups()))
-        if literal.start() < places[0]:
-            before += shown
-        elif literal.start() > places[-1]:
-            after += shown
+    start, end = digits.span()
+    before, after = _literals(form[:start]), _literals(form[end:])
     if form is not sections[0]:  # its sign stands before all
         before, after = before.strip("-( "), after.strip("-) ")
     sign = "-" if value < 0 else ""
-    text = _placed(abs(value), form[places[0] : places[-1] + 1])
-    return f"{sign}{before}{text} {after.strip()}".strip()
+    return f"{sign}{before}{_placed(abs(value), form[start:end])} {after.strip()}".strip()
+
+
+def _literals(form: str) -> str:
+    return "".join("".join(literal) for literal in _LITERAL.findall(form))
 
 
 def _placed(value: float, form: str) -> str:
