@@ -310,7 +310,7 @@ class Chunker(ABC):
             over = set(is_over[first:last].nonzero()[0].tolist())
             if document.marks or over:
                 _add_metadata(chunks, over)
-            if isinstance(document, VisibleDocument) and document.source is not None:
+            if isinstance(document, VisibleDocument):
                 chunks = _in_source(chunks, document, document.source, self.token_counter)
             built.append(chunks)
         return built

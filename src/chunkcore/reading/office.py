@@ -65,12 +65,12 @@ class Packed(Reader):
             )
         notes: list[str] = []
         marks: list[Mark] = []
-        text = self.markdown(data, members, notes, marks)
+        text = self.markdown(members, notes, marks)
         notes += left_out(texts_apart(members))
         return Reading(Document(name, text, {"format": "markdown"}, tuple(marks)), tuple(notes))
 
     @abstractmethod
-    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
+    def markdown(self, members: Members, notes: list[str], marks: list[Mark]) -> str:
         """The file as Markdown; `notes` and `marks` are added."""
 
 
@@ -175,7 +175,7 @@ class Epub(Packed):
     endings = ("epub",)
     telling = b"application/epub+zip"
 
-    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
+    def markdown(self, members: Members, notes: list[str], marks: list[Mark]) -> str:
         place = xml_of(members["META-INF/container.xml"]).find(".//{*}rootfile").get("full-path")
         package = xml_of(members[place])
         authors = ", ".join(filter(None, (author.text for author in package.iter("{*}creator"))))
@@ -223,7 +223,7 @@ class Docx(Packed):
     endings = ("docx", "docm", "dotx")
     telling = b"word/"
 
-    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
+    def markdown(self, members: Members, notes: list[str], marks: list[Mark]) -> str:
         etree = needed("lxml.etree", "office", "read DOCX")
         styles = {
             style.get(f"{_W}styleId", ""): style for style in _elements(members, "styles", "style")

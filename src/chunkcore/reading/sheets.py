@@ -28,12 +28,13 @@ class Xlsx(Packed):
     endings = ("xlsx", "xlsm")
     telling = b"xl/"
 
-    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
+    def markdown(self, members: Members, notes: list[str], marks: list[Mark]) -> str:
         openpyxl = needed("openpyxl", "office", "read XLSX")
         texts = ("xl/worksheets/", "xl/sharedStrings")
-        fonts = [name for name in members if name.startswith(texts) and b"<rPr" in members[name]]
-        if fonts:
-            data = packed(members | {name: _with_fonts(members[name]) for name in fonts})
+        for name, content in members.items():
+            if name.startswith(texts) and b"<rPr" in content:
+                members[name] = _with_fonts(content)
+        data = packed(members)
         book = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
         formulas = None
         if any(b"<f" in content for content in members.values()):

@@ -41,15 +41,14 @@ class Pptx(Packed):
     endings = ("pptx", "pptm", "ppsx", "ppsm", "potx")
     telling = b"ppt/"
 
-    def markdown(self, data: bytes, members: Members, notes: list[str], marks: list[Mark]) -> str:
+    def markdown(self, members: Members, notes: list[str], marks: list[Mark]) -> str:
         pptx = needed("pptx", "office", "read PPTX", "python-pptx")
         # python-pptx opens no shows and templates, which differ in this word.
-        types = _OTHER_KIND.sub(b"presentation", members[_TYPES])
-        if types != members[_TYPES]:
-            data = packed(members | {_TYPES: types})
+        members[_TYPES] = _OTHER_KIND.sub(b"presentation", members[_TYPES])
+        slides = pptx.Presentation(BytesIO(packed(members))).slides
         text = ""
         hidden = []
-        for number, slide in enumerate(pptx.Presentation(BytesIO(data)).slides, start=1):
+        for number, slide in enumerate(slides, start=1):
             if slide.element.get("show") in ("0", "false"):
                 hidden.append(number)
                 continue

@@ -43,18 +43,17 @@ if TYPE_CHECKING:
     from bs4 import Tag
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VisibleDocument(Document):
     """A document of the text that a reader sees of another, its `source`."""
 
-    source: Document | None = None
+    source: Document
+    seen: HtmlText = field(repr=False, compare=False)
     is_html: bool = False  # the source is HTML, and this its text without tags
-    seen: HtmlText | None = field(default=None, repr=False, compare=False)
     edges: tuple[int, ...] = ()  # of HTML, where blocks begin
 
     def places(self, spans: Sequence[Span]) -> tuple[Span, ...]:
         """Where spans of this text stand in the source."""
-        assert self.seen is not None
         places: list[Span] = []
         for span in spans:
             places += starmap(Span, self.seen.spans(span.start, span.end))
@@ -67,7 +66,7 @@ def without_pictures(document: Document) -> Document:
     pieces = parts_without_pictures(document.text, whole)
     if pieces == whole:
         return document
-    return _visible(document, HtmlText(document.text, pieces), is_html=False)
+    return _visible(document, HtmlText(document.text, pieces))
 
 
 def has_markup(document: Document) -> bool:
@@ -95,10 +94,11 @@ def visible_document(document: Document) -> Document:
     except MissingExtraError:
         return document
     seen = HtmlText(document.text, pieces)
-    visible = _visible(document, seen, is_html=True)
+    visible = _visible(document, seen)
     edges = tuple(map(seen.place, block_edges(document.text)))
     starts = sorted({*map(seen.place, heading_tags(document.text)), len(seen.text)})
-    return replace(visible, edges=edges, marks=visible.marks + section_marks(starts))
+    marks = visible.marks + section_marks(starts)
+    return replace(visible, is_html=True, edges=edges, marks=marks)
 
 
 def section_marks(starts: Sequence[int]) -> tuple[Mark, ...]:
@@ -122,21 +122,21 @@ class SeenSpans:
         page = self._pages.get(document_id)
         if page and not isinstance(page, VisibleDocument):  # not yet read
             page = self._pages[document_id] = visible_document(page)
-        if isinstance(page, VisibleDocument) and page.seen:
+        if isinstance(page, VisibleDocument):
             start, end = page.seen.place(span.start), page.seen.place(span.end)
             if start < end:
                 return page.places([Span(start, end)])
         return (span,)
 
 
-def _visible(document: Document, seen: HtmlText, *, is_html: bool) -> VisibleDocument:
+def _visible(document: Document, seen: HtmlText) -> VisibleDocument:
     marks = []
     for mark in document.marks:
         start, end = seen.place(mark.span.start), seen.place(mark.span.end)
         if start < end:
             marks.append(replace(mark, span=Span(start, end)))
     return VisibleDocument(
-        document.id, seen.text, document.metadata, tuple(marks), document, is_html, seen
+        document.id, seen.text, document.metadata, tuple(marks), source=document, seen=seen
     )
 
 
