@@ -38,7 +38,7 @@ class Registry(Generic[T]):
         noun: what errors call one thing, such as "chunker".
         group: the group of the entry points, such as "chunkcore.chunkers".
         base: the class that registered classes extend, for errors.
-        attribute: the attribute of a class that `register` sets to the name; "" for none.
+        attribute: the attribute of a class that is set to its name; "" for none.
         note: the end of the list of known names in an error.
         places: of chunkcore's own things, "module:attribute" by name.
         guesses: other libraries' names, and what an error suggests.
@@ -80,6 +80,8 @@ class Registry(Generic[T]):
         if isinstance(entry, str):
             module, _, attribute = entry.partition(":")
             entry = self.entries[name] = getattr(import_module(module), attribute)
+            if self.attribute:
+                setattr(entry, self.attribute, name)
         return self._of_a_package(name) if entry is None else entry
 
     __getitem__ = get

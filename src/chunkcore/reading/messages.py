@@ -15,7 +15,7 @@ from pathlib import Path
 from chunkcore.boundaries import one_line
 from chunkcore.errors import DataError
 from chunkcore.files import UnreadError
-from chunkcore.reading.base import Reader, Reading, listed, note_lines, readers
+from chunkcore.reading.base import Reader, Reading, listed, note_lines
 from chunkcore.reading.encodings import charset, decode_text
 from chunkcore.reading.visible import visible_text
 from chunkcore.text import Document
@@ -120,7 +120,6 @@ def _is_stub(text: str, best: str) -> bool:
     return _STUB.search(text) is not None or 2 * len(shared) < len(set(words))
 
 
-@readers.register("e-mail")
 class Email(Reader):
     """An e-mail: its subject as a heading, sender, receivers and date, then its text and that of what it forwards.
 
@@ -166,7 +165,6 @@ def _reading(name: str, mails: Iterable[_Mail], more: Mapping[str, object]) -> R
     return Reading(Document(name, text, metadata), tuple(notes))
 
 
-@readers.register("saved page")
 class SavedPage(Reader):
     """A page that a browser saved (MHTML): what a reader sees of it and of the pages in its frames, as Markdown."""
 
@@ -184,7 +182,6 @@ class SavedPage(Reader):
         return Reading(Document(name, text, metadata))
 
 
-@readers.register("mailbox")
 class Mailbox(Reader):
     """A mailbox (mbox): its e-mails one after another, each as of a file of its own."""
 

@@ -17,7 +17,7 @@ from zipfile import BadZipFile, ZipFile
 from chunkcore.boundaries import one_line, words
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
-from chunkcore.reading.base import Reader, Reading, left_out, readers
+from chunkcore.reading.base import Reader, Reading, left_out
 from chunkcore.reading.encodings import decode_text
 from chunkcore.reading.visible import (
     HASHES,
@@ -165,7 +165,6 @@ def text_of(element: _Element) -> str:
     return one_line("".join(pieces))
 
 
-@readers.register("EPUB")
 class Epub(Packed):
     """An e-book as Markdown: title and authors, then what a reader sees of its chapters, in reading order.
 
@@ -213,7 +212,6 @@ _NUMBER = "\ue000"  # stands around the number of a list's item while the file i
 _ITEM = re.compile(f"(\\d+\\. )?{_NUMBER}([^{_NUMBER}]*){_NUMBER}")
 
 
-@readers.register("DOCX")
 class Docx(Packed):
     """A Word document as Markdown: headings, lists, tables, notes, text boxes, equations. The extra ``office``.
 
@@ -548,7 +546,6 @@ def _write_numbers(root: _Element, lists: _Lists) -> None:
 _PICTURE = re.compile(r"data:[\w.+/-]+;base64,[A-Za-z0-9+/=\s]{40,}")
 
 
-@readers.register("notebook")
 class Notebook(Reader):
     """A Jupyter notebook as Markdown: its texts and code; no pictures, and a note of outputs."""
 
@@ -588,7 +585,6 @@ class _Refused(Reader):
         raise UnreadError(name, self.advice)
 
 
-@readers.register("PostScript")
 class PostScript(_Refused):
     """A program for printers, which is not run."""
 
@@ -597,7 +593,6 @@ class PostScript(_Refused):
     advice = "is PostScript: convert it to PDF, or take it out"
 
 
-@readers.register("Office before 2007")
 class OldOffice(_Refused):
     """A binary document of Word, Excel, PowerPoint or Outlook."""
 

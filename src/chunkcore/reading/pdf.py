@@ -13,7 +13,7 @@ from typing import Any
 from chunkcore.files import UnreadError
 from chunkcore.lazy import needed
 from chunkcore.reading import base
-from chunkcore.reading.base import Reader, Reading, excerpts, listed, readers
+from chunkcore.reading.base import Reader, Reading, excerpts, listed
 from chunkcore.reading.encodings import is_utf8
 from chunkcore.text import Document, Mark, Span
 
@@ -35,7 +35,6 @@ _PAGE_NUMBER = re.compile(
 _SIGNS = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u00ad\ufffe\uffff]")
 
 
-@readers.register("PDF")
 class Pdf(Reader):
     """A PDF: its lines in the order of PDFium, a blank line between pages.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from chunkcore.boundaries import words
 from chunkcore.lazy import needed
-from chunkcore.reading.base import Reader, Reading, left_out, readers
+from chunkcore.reading.base import Reader, Reading, left_out
 from chunkcore.reading.visible import raised
 from chunkcore.text import Document
 
@@ -33,7 +33,6 @@ def _escaped(sign: str) -> str:
     return rf"{{\uc1\u{ord(sign)}?}}"
 
 
-@readers.register("RTF")
 class Rtf(Reader):
     """A text in Rich Text Format: its plain text, then its footnotes and text boxes. The extra ``files``.
 

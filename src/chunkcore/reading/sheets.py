@@ -12,13 +12,12 @@ from typing import Any
 from chunkcore.boundaries import one_line
 from chunkcore.lazy import needed
 from chunkcore.reading import base
-from chunkcore.reading.base import listed, readers
+from chunkcore.reading.base import listed
 from chunkcore.reading.office import Members, Packed, packed, xml_of
 from chunkcore.reading.visible import in_cell, in_font
 from chunkcore.text import Mark
 
 
-@readers.register("XLSX")
 class Xlsx(Packed):
     """A workbook as Markdown: each sheet a heading and the tables of its values. The extra ``office``.
 

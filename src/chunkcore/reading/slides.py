@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from chunkcore.boundaries import one_line
 from chunkcore.lazy import needed
-from chunkcore.reading.base import listed, readers
+from chunkcore.reading.base import listed
 from chunkcore.reading.office import (
     COMPATIBLE,
     MATH,
@@ -34,7 +34,6 @@ _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _MATH = "{http://schemas.microsoft.com/office/drawing/2010/main}m"
 
 
-@readers.register("PPTX")
 class Pptx(Packed):
     """Slides as Markdown, with notes; each is a ``page`` (``number``) and a ``section``. The extra ``office``."""
 

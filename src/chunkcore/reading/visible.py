@@ -35,7 +35,7 @@ from chunkcore.boundaries.html import (
 from chunkcore.boundaries.sentences import block_edges, heading_tags
 from chunkcore.errors import DataError, MissingExtraError, echo
 from chunkcore.lazy import needed
-from chunkcore.reading.base import Reader, Reading, readers
+from chunkcore.reading.base import Reader, Reading
 from chunkcore.reading.encodings import decode_text
 from chunkcore.text import Document, Mark, Span
 
@@ -295,7 +295,6 @@ _MOST_COLUMNS = 1000
 _TITLE = re.compile(r"(?i)<title[^>]*>([^<]+)")
 
 
-@readers.register("HTML")
 class Page(Reader):
     """A page as a reader sees it, in Markdown; see `in_source` for places in the file. The extra ``files``."""
 
