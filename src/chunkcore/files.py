@@ -56,8 +56,8 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     """A regular file, opened for reading and judged by what was opened; with `pipes` a pipe, too.
 
     Opening never waits, but for a pipe that is allowed. Raises:
-        UnreadError: a link leads out of the folder `inside`.
-        DataError: a device, a file of /proc, /sys or /dev, or a pipe that is not allowed.
+        UnreadError: a link leads out of the folder `inside`; or a device, a file of /proc, /sys or /dev, or a pipe that
+            is not allowed.
         OSError: it cannot be opened, or is a socket.
     """
     if inside is not None and os.path.islink(path):  # noqa: PTH114  # Path's is slower, and there may be millions
@@ -76,7 +76,7 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     if stat.S_ISDIR(state.st_mode):
         raise IsADirectoryError(errno.EISDIR, "is a folder: name a file in it", str(path))
     kind = "pipe" if stat.S_ISFIFO(state.st_mode) else "device"
-    raise DataError(f"{path} is a {kind}: {_REGULAR}")
+    raise UnreadError(path, f"is a {kind}: {_REGULAR}")
 
 
 _WAITING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
@@ -198,7 +198,7 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
 
     Raises:
         NoTextError: the bytes are binary.
-        DataError: they are text in another encoding than UTF-8.
+        UnreadError: they are text in another encoding than UTF-8.
     """
     nulls = data.count(b"\x00")
     is_wide = data.startswith(_UTF_16_OR_32)
@@ -211,8 +211,8 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
             raise _binary(path) from error
         number = line or data.count(b"\n", 0, error.start) + 1
         place = f"byte {before + error.start} is 0x{data[error.start]:02x}"
-        raise DataError(
-            f"{path} is not UTF-8 text ({place}) on line {number}: convert it, or take it out"
+        raise UnreadError(
+            path, f"is not UTF-8 text ({place}) on line {number}: convert it, or take it out"
         ) from error
 
 
@@ -223,12 +223,9 @@ def _binary(path: Path) -> NoTextError:
     )
 
 
-def unreadable(path: Path, error: OSError) -> DataError:
-    """The error of a file or folder that cannot be read: `UnreadError` where it is not permitted."""
-    reason = f"cannot be read: {error.strerror or error}"
-    if isinstance(error, PermissionError):
-        return UnreadError(path, reason)
-    return DataError(f"{path} {reason}")
+def unreadable(path: Path, error: OSError) -> UnreadError:
+    """The error of a file or folder that cannot be read."""
+    return UnreadError(path, f"cannot be read: {error.strerror or error}")
 
 
 def empty(path: Path) -> NoTextError:

@@ -9,8 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from chunkcore.boundaries import pairs
-from chunkcore.errors import DataError
-from chunkcore.files import NoTextError, decoded
+from chunkcore.files import UnreadError, decoded
 
 _BOMS = (
     (b"\xff\xfe\x00\x00", "utf-32"),
@@ -70,7 +69,7 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     the encoding; else charset-normalizer. Damaged UTF-8 is no other encoding. A note names the other encodings that a
     guess would allow.
 
-    Raises `NoTextError`: binary data; or `DataError`: the encoding cannot be told.
+    Raises `NoTextError`: binary data; or `UnreadError`: the encoding cannot be told.
 
     >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
     ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
@@ -82,21 +81,19 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     if encoding is None:
         try:
             return decoded(data, path), ""
-        except NoTextError:
-            raise
-        except DataError as error:
+        except UnreadError as error:  # of no UTF-8
             encoding, rivals = _encoding_of(data)
             if rivals:
                 others = f"; it may be {' or '.join(rivals[:3])}"
             if encoding is None:
                 if not find_spec("charset_normalizer"):
                     others = others or '; pip install "chunkadapters[files]" tells encodings'
-                raise DataError(f"{error}{others}") from None
+                raise UnreadError(path, f"{error.reason}{others}") from None
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is not UTF-8 text, and damaged as {encoding} (byte {error.start}): convert it"
+        raise UnreadError(
+            path, f"is not UTF-8 text, and damaged as {encoding} (byte {error.start}): convert it"
         ) from None
     guess = others.replace("; ", ", which is a guess; ", 1)
     return text, f"is no UTF-8, and was read as {encoding}{guess}"

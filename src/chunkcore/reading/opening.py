@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import sys
@@ -55,9 +54,8 @@ def read_file(
     its tags; by default `html_setting`.
 
     Raises:
-        UnreadError: a file of a known kind that cannot be read, or a text whose encoding cannot be told.
+        UnreadError: it cannot be opened, or read, or its encoding cannot be told.
         NoTextError: it is empty, or of no known kind.
-        DataError: it cannot be opened.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -73,10 +71,6 @@ def read_file(
             return _read_open(path, file, name, html or html_setting())
     except OSError as error:
         raise unreadable(path, error) from error
-    except NoTextError:
-        raise
-    except DataError as error:  # damaged, or of an encoding that cannot be told
-        raise UnreadError(path, str(error).removeprefix(f"{path} ")) from error
 
 
 def _read_open(path: Path, file: BinaryIO, name: str, html: Html) -> Reading:
@@ -346,11 +340,11 @@ def _is_folder(entry: os.DirEntry[str], linked: set[str], *, follow_links: bool)
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether the entry is a file or a link to one; a link to itself is not."""
+    """Whether the entry is a file or a link to one."""
     try:
         return entry.is_file()
-    except OSError as error:
-        return error.errno != errno.ELOOP  # reading it raises the error
+    except OSError:  # reading it raises the error
+        return True
 
 
 def as_utf8(name: str) -> str:
