@@ -15,9 +15,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SkipValidation,
+    ValidationError,
+    model_validator,
+)
+from typing_extensions import Self
 
 from chunkadapters.configuration import counter_of
 from chunkadapters.places import (
@@ -71,6 +80,17 @@ D = TypeVar("D")
 R = TypeVar("R")
 TokenCounterLike: TypeAlias = str | TokenCounter | Callable[[str], int]
 Show: TypeAlias = Literal["hits", "whole", "all"] | Callable[[Mapping[str, Any]], bool]
+
+
+class PassageOptions(TypedDict, total=False):
+    """How passages are chosen; see `Behind`."""
+
+    show: Show
+    max_tokens: MaxTokens
+    k: int | None
+    balance: float
+    counter: TokenCounterLike
+    order: Order
 
 
 class PassageWarning(UserWarning):
@@ -225,7 +245,7 @@ class Behind:
         max_tokens: MaxTokens | None = None,
     ) -> Behind:
         """With the options that a framework's object has; `k` and `max_tokens` are those of a call."""
-        names = ("show", "max_tokens", "k", "balance", "counter", "order")
+        names = PassageOptions.__annotations__
         values = {name: getattr(options, name) for name in names if hasattr(options, name)}
         if k is not None:
             values["k"] = k
@@ -377,8 +397,23 @@ def _one_sentence() -> Iterator[None]:
         raise OptionError(f"{name}: {reasons}; got {value}") from None
 
 
-class OneSentence:
-    """Before pydantic's `BaseModel`: a wrong option raises one sentence of ours, without pydantic's frame."""
+class Indexed(BaseModel):
+    """An index, and the limits of its answers, as the fields of a framework's class.
+
+    A wrong value raises one sentence of ours, without pydantic's frame, and leaves the old one.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
+    )
+
+    index: SkipValidation[IndexLike | None] = None
+    documents: SkipValidation[Iterable[Any] | None] = Field(default=None, exclude=True, repr=False)
+    max_tokens: MaxTokens = 1000
+    k: int | None = None
+    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
+    _local: LocalIndex | None = PrivateAttr(default=None)
+    _source: object = PrivateAttr(default=None)  # what the local index is of
 
     if not TYPE_CHECKING:  # type checkers know the fields
 
@@ -398,6 +433,30 @@ class OneSentence:
                 if name in vars(self):  # pydantic checks an object after it has changed it
                     vars(self)[name] = before
                 raise
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        self._behind()
+        return self
+
+    @abstractmethod
+    def _core_documents(self) -> list[Document] | None:
+        """The documents as chunkcore's."""
+
+    def _behind(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Behind:
+        """What answers with the options; `k` and `max_tokens` are those of a call."""
+        source = self.index if self.documents is None else self.documents
+        if self._local is None or self._source is not source:
+            self._local, self._source = LocalIndex(self.index, self._core_documents()), source
+        return Behind.of(self, self._local, k, max_tokens)
+
+
+class Shown(Indexed):
+    """The fields of a class that shows passages of hits."""
+
+    show: SkipValidation[Show] = "hits"
+    balance: float = BALANCE
+    order: Order = "score"
 
 
 _ADVICE = {

@@ -89,23 +89,21 @@ class Origin:
 
     Attributes:
         parts: the offset in the text and the span in the source of each part, ascending.
-        shift: for a text of one part, its offset in the source minus its offset in the text.
         passage: for a text that a model wrote, what it was written from: the place of each of its parts.
 
-    >>> Origin(shift=100).place((Span(3, 8),))
+    >>> Origin(((0, Span(100, 120)),)).place((Span(3, 8),))
     (Span(start=103, end=108),)
     """
 
     parts: tuple[tuple[int, Span], ...] = ()
-    shift: int | None = None
     passage: Spans = ()
 
     def place(self, spans: Spans) -> Spans:
         """Spans of the text as spans of the source; () if their place is not known."""
+        if self is WHOLE:
+            return spans
         if self.passage:
             return self.passage
-        if self.shift is not None:
-            return shifted(spans, self.shift) if self.shift else spans
         placed: list[Span] = []
         for span in spans:
             for offset, part in self.parts:
@@ -116,7 +114,7 @@ class Origin:
         return merge_touching(placed)
 
 
-WHOLE = Origin(shift=0)  # of a text that is its own source
+WHOLE = Origin()  # of a text that is its own source
 NOWHERE = Origin()  # of a text without a known place
 
 
@@ -190,7 +188,7 @@ class PlaceKeys:
         ends: list[int | None] = []
         for key in (self.start, self.end):
             value = metadata.get(key)
-            number = None if value is None else whole_number(value)
+            number = whole_number(value)
             if number is None and value is not None:
                 return StatedPlace((), f"{key} is {echo(value)}, no whole number")
             ends.append(number)
@@ -264,8 +262,6 @@ class PlaceKeys:
         offsets = offsets_within(text, spans)
         if offsets is None:
             return NOWHERE
-        if len(spans) == 1:
-            return Origin(shift=spans[0].start)
         return Origin(tuple(zip(offsets, spans, strict=True)))
 
     def write_pages(

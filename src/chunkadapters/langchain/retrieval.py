@@ -21,20 +21,17 @@ from langchain_core.runnables import (
     ensure_config,
 )
 from langchain_core.runnables.config import var_child_runnable_config
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation, model_validator
-from typing_extensions import Self
+from pydantic import Field
+from typing_extensions import Unpack
 
 from chunkadapters.behind import (
-    BALANCE,
     FETCH_K,
-    Behind,
+    Indexed,
     IndexLike,
-    LocalIndex,
     MaxTokens,
-    OneSentence,
-    Order,
     Passage,
-    Show,
+    PassageOptions,
+    Shown,
     TokenCounterLike,
     core_documents,
 )
@@ -228,44 +225,12 @@ def _document(passage: Passage, hits: Sequence[Document]) -> Document:
 Documents = Iterable[Document | CoreDocument]
 
 
-class _Indexed(OneSentence, BaseModel):
-    """The fields of every class with an index; a value that is refused leaves the old one."""
-
-    model_config = ConfigDict(
-        extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
-    )
-
-    index: SkipValidation[IndexLike | None] = None
-    documents: SkipValidation[Documents | None] = Field(default=None, exclude=True, repr=False)
-    max_tokens: MaxTokens = 1000
-    k: int | None = None
-    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
-    _local: LocalIndex | None = PrivateAttr(default=None)
-    _source: object = PrivateAttr(default=None)  # what the local index is of
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self._behind()
-        return self
-
-    def _behind(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Behind:
-        """What answers with the options; `k` and `max_tokens` are those of a call."""
-        source = self.index if self.documents is None else self.documents
-        if self._local is None or self._source is not source:
-            rows = core_documents(self.documents, Document, "LangChain", _core_document)
-            self._local, self._source = LocalIndex(self.index, rows), source
-        return Behind.of(self, self._local, k, max_tokens)
+class _Indexed(Indexed):
+    def _core_documents(self) -> list[CoreDocument] | None:
+        return core_documents(self.documents, Document, "LangChain", _core_document)
 
 
-class _Shown(_Indexed):
-    """The fields of a class that shows passages of hits."""
-
-    show: SkipValidation[Show] = "hits"
-    balance: float = BALANCE
-    order: Order = "score"
-
-
-class PassageCompressor(BaseDocumentCompressor, _Shown):
+class PassageCompressor(BaseDocumentCompressor, _Indexed, Shown):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
     For ``ContextualCompressionRetriever(base_compressor=PassageCompressor(index=folder), ...)``, behind any retriever
@@ -320,7 +285,7 @@ def _for_children(config: RunnableConfig | None) -> Iterator[RunnableConfig]:
         var_child_runnable_config.reset(token)
 
 
-class PassageRetriever(BaseRetriever, _Shown):
+class PassageRetriever(BaseRetriever, _Indexed, Shown):
     """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
     `PassageCompressor` has the options, and says what a passage contains. ``k`` and ``max_tokens`` of a call limit its
@@ -358,19 +323,15 @@ class PassageRetriever(BaseRetriever, _Shown):
         *,
         documents: Documents | None = None,
         fetch_k: int | None = FETCH_K,
-        show: Show = "hits",
-        max_tokens: MaxTokens = 1000,
-        k: int | None = None,
-        balance: float = BALANCE,
-        counter: TokenCounterLike = "cl100k_base",
-        order: Order = "score",
         name: str | None = None,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
+        **options: Unpack[PassageOptions],
     ) -> None:
         check_is_retriever(retriever)
-        fields = type(self).model_fields
-        super().__init__(**{key: value for key, value in locals().items() if key in fields})
+        fields: Metadata = {**options, "index": index, "documents": documents, "name": name}
+        fields |= {"retriever": retriever, "fetch_k": fetch_k, "tags": tags, "metadata": metadata}
+        super().__init__(**fields)
 
     def invoke(
         self,

@@ -35,29 +35,19 @@ from llama_index.core.vector_stores import (
     SimpleVectorStore,
 )
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
-from pydantic import (
-    ConfigDict,
-    Field,
-    FieldSerializationInfo,
-    PrivateAttr,
-    SkipValidation,
-    field_serializer,
-    model_validator,
-)
-from typing_extensions import Self
+from pydantic import FieldSerializationInfo, PrivateAttr, field_serializer
+from typing_extensions import Unpack
 
 from chunkadapters.behind import (
-    BALANCE,
     FETCH_K,
-    Behind,
+    Indexed,
     IndexLike,
-    Limits,
     LocalIndex,
     MaxTokens,
-    OneSentence,
-    Order,
     Passage,
+    PassageOptions,
     Show,
+    Shown,
     TokenCounterLike,
     core_documents,
 )
@@ -208,18 +198,20 @@ class _PassageNode(TextNode):
         return source.model_copy(update={"metadata": self.metadata})
 
 
-class _Sources:
+class _Indexed(Indexed):
     """An index, and the nodes that it was made of: they say what models read of their metadata, and how."""
 
-    def __init__(self, index: IndexLike | None, documents: Documents | None) -> None:
-        listed = None if documents is None else list(documents)
+    _nodes: dict[str, BaseNode] = PrivateAttr(default_factory=dict)
+
+    def _core_documents(self) -> list[CoreDocument] | None:
+        listed = None if self.documents is None else list(self.documents)
         kind: Any = BaseNode
         rows = core_documents(listed, kind, "LlamaIndex", core_document)
         named = zip(rows or (), listed or (), strict=True)
-        self.nodes = {row.id: node for row, node in named if isinstance(node, BaseNode)}
-        self.index = LocalIndex(index, rows)
+        self._nodes = {row.id: node for row, node in named if isinstance(node, BaseNode)}
+        return rows
 
-    def node(self, passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
+    def _node(self, passage: Passage, hits: Sequence[NodeWithScore]) -> NodeWithScore:
         """A passage as a node."""
         text, document = passage.retrieved.text, passage.document
         if document is None:
@@ -229,7 +221,7 @@ class _Sources:
             return hit
         nodes = [hits[number].node for number in (*passage.hits, *passage.others)]
         source = nodes[0].source_node if nodes else None
-        spans, given = passage.retrieved.spans, self.nodes.get(document.id)
+        spans, given = passage.retrieved.spans, self._nodes.get(document.id)
         if given is not None and given.source_node is not None:  # nodes were given as documents
             spans = origin_of(given, document.text).place(spans)
             source = source or given.source_node
@@ -264,7 +256,7 @@ def _shown(nodes: Sequence[BaseNode]) -> Metadata:
     return values
 
 
-class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
+class PassagePostprocessor(_Indexed, Shown, BaseNodePostprocessor):
     """Passages behind a retriever: exact spans of its hits' text, of any size, under a budget of tokens.
 
     For ``node_postprocessors=[PassagePostprocessor(index=folder)]`` of a query engine, behind any retriever with any
@@ -299,29 +291,6 @@ class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
     ['Tea is hot. It boils.']
     """
 
-    model_config = ConfigDict(
-        extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
-    )
-
-    index: SkipValidation[IndexLike | None] = Field(default=None, frozen=True)
-    documents: SkipValidation[Documents | None] = Field(
-        default=None, frozen=True, exclude=True, repr=False
-    )
-    show: SkipValidation[Show] = "hits"
-    max_tokens: MaxTokens = 1000
-    k: int | None = None
-    balance: float = BALANCE
-    order: Order = "score"
-    counter: SkipValidation[TokenCounterLike] = "cl100k_base"
-    _sources: _Sources = PrivateAttr()
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not hasattr(self, "_sources"):
-            self._sources = _Sources(self.index, self.documents)
-        self._behind()
-        return self
-
     @field_serializer("counter", "show")
     def _written(self, value: TokenCounterLike | Show, info: FieldSerializationInfo) -> object:
         return plain_option(info.field_name, value)
@@ -330,9 +299,6 @@ class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
     def class_name(cls) -> str:
         return "ChunkcorePassagePostprocessor"
 
-    def _behind(self) -> Behind:
-        return Behind.of(self, self._sources.index)
-
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
@@ -340,10 +306,24 @@ class PassagePostprocessor(OneSentence, BaseNodePostprocessor):
             raise OptionError("passages are chosen for a question: give query_str or query_bundle")
         hits = [hit_of(node) for node in nodes]
         passages = self._behind().passages(query_bundle.query_str, hits)
-        return [self._sources.node(passage, nodes) for passage in passages]
+        return [self._node(passage, nodes) for passage in passages]
 
 
-class PassageRetriever(BaseRetriever):
+class _WithOptions(BaseRetriever):
+    """A retriever whose ``options`` are assigned as its attributes are."""
+
+    options: _Indexed
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""
+        if name in Shown.model_fields:
+            options = copy(self.options)  # which a copy of this retriever has, too
+            setattr(options, name, value)
+            name, value = "options", options
+        super().__setattr__(name, value)
+
+
+class PassageRetriever(_WithOptions):
     """A retriever, with passages behind it: ``PassageRetriever(your_retriever, index=folder)``.
 
     `PassagePostprocessor` has the options, and says what a passage contains. They can be
@@ -366,6 +346,8 @@ class PassageRetriever(BaseRetriever):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
+    options: PassagePostprocessor
+
     @suggesting
     def __init__(
         self,
@@ -374,13 +356,8 @@ class PassageRetriever(BaseRetriever):
         *,
         documents: Documents | None = None,
         fetch_k: int | None = FETCH_K,
-        show: Show = "hits",
-        max_tokens: MaxTokens = 1000,
-        k: int | None = None,
-        balance: float = BALANCE,
-        counter: TokenCounterLike = "cl100k_base",
-        order: Order = "score",
         callback_manager: CallbackManager | None = None,
+        **options: Unpack[PassageOptions],
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         check_is_retriever(retriever)
@@ -388,23 +365,10 @@ class PassageRetriever(BaseRetriever):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
         self.retriever = retriever
         self.fetch_k = fetch_k
-        self.options = PassagePostprocessor(
-            index=index,
-            documents=documents,
-            show=show,
-            max_tokens=max_tokens,
-            k=k,
-            balance=balance,
-            counter=counter,
-            order=order,
-        )
+        self.options = PassagePostprocessor(index=index, documents=documents, **options)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Assign an attribute, or an option. Raises `ValueError`: the option is out of range."""
-        if name in PassagePostprocessor.model_fields and name != "callback_manager":
-            options = copy(self.options)  # which a copy of this retriever has, too
-            setattr(options, name, value)
-            name, value = "options", options
+        """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""
         if name == "fetch_k" and value is not None:
             check_number("fetch_k", value, 1)
         super().__setattr__(name, value)
@@ -460,11 +424,11 @@ def _deep(retriever: BaseRetriever, k: int | None) -> BaseRetriever:
     return deep
 
 
-class IndexRetriever(BaseRetriever):
+class IndexRetriever(_WithOptions):
     """A saved index as a retriever: ``IndexRetriever("folder")``, no store.
 
     An index with vectors of the units gives the passages of the retriever `passages`, one without searches by words.
-    ``max_tokens``, ``k``, ``counter`` and ``filters`` can be assigned.
+    ``filters`` and options can be assigned (``retriever.max_tokens = 500``); these are in ``options``.
 
     Args:
         index, documents, max_tokens, k, counter: see `PassagePostprocessor`.
@@ -491,23 +455,19 @@ class IndexRetriever(BaseRetriever):
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         self.filters = filters
-        self.max_tokens = max_tokens
-        self.k = k
-        self.counter = counter
-        self._sources = _Sources(index, documents)
+        self.options = _Indexed(
+            index=index, documents=documents, max_tokens=max_tokens, k=k, counter=counter
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Assign an attribute. Raises `OptionError`: an option is out of range."""
-        if name in ("max_tokens", "k", "counter"):
-            _ = Limits(**{name: value})
+        """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""
         if name == "filters" and value is not None:
             _check_filters(value)
         super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        behind = Behind.of(self, self._sources.index)
-        passages = behind.alone(query_bundle.query_str, self._where())
-        return [self._sources.node(passage, []) for passage in passages]
+        passages = self.options._behind().alone(query_bundle.query_str, self._where())
+        return [self.options._node(passage, []) for passage in passages]
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)

@@ -178,7 +178,7 @@ class ChunkcoreDocumentSplitter(Serialized):
     ) -> list[Document]:
         chain = root_of(source)
         # What stands between the spans of a chunk that is cut again has no place in the root.
-        if self.keep_white_space and not chain[1].parts:
+        if self.keep_white_space and len(chain[1].parts) < 2:
             chunks = _with_white_space(source.text, chunks)
         is_chunk = KEYS.start in source.metadata
         parent = inherited(source.metadata, of_a_chunk=is_chunk, drop=OF_ONE_CHUNK)
