@@ -27,7 +27,6 @@ from chunkadapters.places import (
 )
 from chunkcore.errors import OptionError
 from chunkcore.locating import Hit, names_of
-from chunkcore.options import suggesting
 from chunkcore.text import Document as CoreDocument
 
 logger = logging.getLogger(__name__)
@@ -112,13 +111,11 @@ DocumentLists: TypeAlias = dict[str, list[Document]]
 
 
 class Serialized:
-    """A component that Haystack can write as YAML. Its `run_async` is `run` in a thread, and it suggests arguments."""
+    """A component that Haystack can write as YAML. Its `run_async` is `run` in a thread."""
 
     run_async: Callable[..., Coroutine[object, object, Values]]
 
     def __init_subclass__(cls) -> None:
-        if "__init__" in vars(cls):
-            setattr(cls, "__init__", suggesting(cls.__init__))  # noqa: B010  # mypy refuses an assignment
         run: Callable[..., Values] | None = vars(cls).get("run")
         if run is not None and "run_async" not in vars(cls):
 

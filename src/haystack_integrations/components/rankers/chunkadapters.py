@@ -35,7 +35,7 @@ from chunkadapters.haystack.documents import (
 )
 from chunkadapters.places import WHOLE
 from chunkcore.errors import OptionError
-from chunkcore.options import plain_option
+from chunkcore.options import plain_option, suggesting
 from chunkcore.text import Document as CoreDocument
 
 Documents = list[Document | CoreDocument]
@@ -48,6 +48,11 @@ class Indexed(Serialized):
     documents: Documents | None
     counter: TokenCounterLike
     local_index: LocalIndex
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", suggesting(cls.__init__))  # noqa: B010  # mypy refuses an assignment
 
     def __post_init__(self) -> None:
         """Raise `ValueError`: there is no index, something else than documents, or an option is out of range."""
