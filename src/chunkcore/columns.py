@@ -32,8 +32,9 @@ class LazyItems(Sequence[R], ABC):
         return map(self.item, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        is_sequence = isinstance(other, Sequence)
-        return is_sequence and len(self) == len(other) and all(map(eq, self, other))
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]  # as a list
 
@@ -84,6 +85,8 @@ def concatenate(parts: Iterable[NDArray[Any]], memory_bytes: int) -> NDArray[np.
     """Join one or more arrays as float32: in memory up to `memory_bytes`, else mapped from a temporary file that lives
     as long as the array.
 
+    Raises `OSError`: the disk is full; the error names the temporary folder.
+
     >>> concatenate([np.array([[3, 5]]), np.array([[9, 2]])], memory_bytes=4).tolist()
     [[3.0, 5.0], [9.0, 2.0]]
     """
@@ -97,9 +100,14 @@ def concatenate(parts: Iterable[NDArray[Any]], memory_bytes: int) -> NDArray[np.
         if file is None and size > memory_bytes:
             file = tempfile.TemporaryFile()  # noqa: SIM115
         if file is not None:
-            for item in held:
-                file.write(item.data)
-            file.flush()
+            try:
+                for item in held:
+                    file.write(item.data)
+                file.flush()
+            except OSError as error:
+                folder = f"{tempfile.gettempdir()} (temporary files: TMPDIR names another folder)"
+                error.filename = error.filename or folder
+                raise
             held.clear()
     if file is None:
         return np.concatenate(held)

@@ -15,6 +15,7 @@ Each message says what was expected, what was seen and what to do about it. `ech
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import unicodedata
 import warnings
@@ -158,8 +159,15 @@ class NotWrittenError(DataError, OSError):
 
     @classmethod
     def of(cls, path: Path, error: OSError) -> OSError:
-        """The error of writing a file. Another stays as it is: of a name that is no file's, of a broken pipe."""
+        """The error of writing a file. Another stays as it is: of a file that was read, of a name that is a folder's or
+        leads through a file, of a pipe that nobody reads.
+        """
         if isinstance(error, ChunkcoreError | BrokenPipeError | _WRONG_NAME):
+            return error
+        place = Path(os.path.realpath(path))
+        other = Path(os.path.realpath(error.filename or place))
+        named_after_it = place.name in other.name  # such as a temporary file
+        if not (named_after_it or other in place.parents or place in other.parents):
             return error
         reason = error.strerror or str(error) or type(error).__name__
         new = cls(f"{path} cannot be written: {reason}; {_what_is_there(path)}")

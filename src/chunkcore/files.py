@@ -15,7 +15,7 @@ import shlex
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,6 +25,9 @@ from chunkcore.plain import JsonObject, digest
 
 _PDF = b"%PDF-"  # the one common binary format that can be without NULs
 _UTF_16_OR_32 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
+# Bytes of a JSON file, which is read whole and takes several times as much memory.
+_WHOLE = 512 * 1024**2
+_LONGEST_LINE = 512 * 1024**2  # bytes of one line
 
 
 class NoTextError(DataError):
@@ -56,9 +59,9 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     """A regular file, opened for reading and judged by what was opened; with `pipes` a pipe, too.
 
     Opening never waits, but for a pipe that is allowed. Raises:
-        UnreadError: a link leads out of the folder `inside`; or a device, a file of /proc, /sys or /dev, or a pipe that
-            is not allowed.
-        OSError: it cannot be opened, or is a socket.
+        UnreadError: a link leads out of the folder `inside`; or a device, a socket, a file of /proc, /sys or /dev, or a
+            pipe that is not allowed.
+        OSError: it cannot be opened.
     """
     if inside is not None and os.path.islink(path):  # noqa: PTH114  # Path's is slower, and there may be millions
         link, path = path, Path(os.path.realpath(path))
@@ -68,7 +71,12 @@ def open_file(path: Path, *, inside: Path | None = None, pipes: bool = False) ->
     flags = _WAITING
     if not is_pipe:
         flags |= _NOT_WAITING
-    descriptor = os.open(path, flags)
+    try:
+        descriptor = os.open(path, flags)
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # a socket
+            raise
+        raise UnreadError(path, f"is a socket: {_REGULAR}") from error
     state = os.fstat(descriptor)
     if is_pipe or (stat.S_ISREG(state.st_mode) and state.st_dev not in _system_devices()):
         return os.fdopen(descriptor, "rb")
@@ -109,7 +117,11 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     before = 0
     try:
         with open_file(path, pipes=True) as file:
-            for number, data in enumerate(file, start=1):
+            lines = iter(partial(file.readline, _LONGEST_LINE + 1), b"")
+            for number, data in enumerate(lines, start=1):
+                if len(data) > _LONGEST_LINE:
+                    size = f"over {_LONGEST_LINE // 1024**2} MB"
+                    raise DataError(f"{path}, line {number}: {size}, which is hardly a line")
                 text = decoded(data, path, before=before, line=number)
                 yield number, text if before else text.removeprefix("\ufeff")
                 before += len(data)
@@ -144,7 +156,9 @@ def json_object(line: str, place: str = "") -> JsonObject:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file. Raises `DataError`: no JSON; or as `read_text`."""
+    """The content of a JSON file. Raises `DataError`: no JSON; over 512 MB; or as `read_text`."""
+    if path.is_file() and path.stat().st_size > _WHOLE:
+        raise DataError(f"{path} has over {_WHOLE // 1024**2} MB: split it, or write JSON lines")
     text = read_text(path)
     try:
         return json.loads(text.removeprefix("\ufeff"))
@@ -300,8 +314,18 @@ LOCK = ".chunkcore.lock"
 
 
 def true_path(path: Path) -> Path:
-    """Where a file lies, or will lie: one path for all symbolic links that lead to it."""
-    return Path(os.path.realpath(path))
+    """Where a file lies, or will lie: one path for all symbolic links that lead to it, and for all spellings of its
+    name, where the file system takes capitals or composed letters for others.
+    """
+    place = Path(os.path.realpath(path))
+    with suppress(OSError):  # a folder that may not be listed
+        if place.exists() and place.name not in os.listdir(place.parent):  # noqa: PTH208
+            state = place.stat()
+            spellings = place.parent.iterdir()
+            return next(
+                (name for name in spellings if os.path.samestat(name.lstat(), state)), place
+            )
+    return place
 
 
 def write_checked(contents: Mapping[Path, bytes]) -> None:
@@ -353,8 +377,12 @@ def locked_folder(folder: Path, name: str = LOCK) -> Iterator[None]:
 
 def check_unchanged(path: Path) -> None:
     """Compare a file with its checksum, if `write_checked` wrote it. Raises `DataError`: it is damaged or edited."""
-    if _is_unchanged(path) or _is_unchanged(path):  # a process may have been writing
+    if _is_unchanged(path):
         return
+    # A process may have been writing.
+    with suppress(OSError), locked_folder(true_path(path).parent):
+        if _is_unchanged(path):
+            return
     raise DataError(
         f"{path} is not what was written. If you edited it, accept it: chunkcore questions accept "
         f"{shlex.quote(str(path))}. If not, it is damaged: write it again"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from chunkcore.columns import LazySequence
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, echo
 from chunkcore.plain import Frame, FrameList, columns_of, shortened
 from chunkcore.spans import Numbers, ragged_indices
 from chunkcore.text import Span
@@ -60,6 +60,10 @@ class Retrieved:
     sources: tuple[Retrieved, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.spans and type(self.spans[0]) is not Span:
+            raise DataError(
+                f"the spans of a Retrieved are a tuple of Spans, got {echo(self.spans)}"
+            )
         if not isinstance(self.score, Real) or self.score != self.score:
             raise DataError(f"the score of a Retrieved is a number, got {self.score!r}")
 

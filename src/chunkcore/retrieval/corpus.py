@@ -49,7 +49,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         parent: of a selection, the corpus that it was selected from.
         places: of a selection, its chunks' numbers in `parent`.
 
-    Raises `DataError`: the document of a chunk is missing or shorter.
+    Raises `DataError`: an item is not a `Chunk`, or its document is missing or shorter.
 
     >>> fox = Document("fox.txt", "The quick fox naps.")
     >>> corpus = ChunkedCorpus([Chunk("fox.txt", 0, (Span(4, 9),), "quick", 1)], [fox])
@@ -74,6 +74,8 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         self.places: Numbers = np.zeros(0, np.int64)
         rows = []
         for place, chunk in enumerate(chunks):
+            if not isinstance(chunk, Chunk):
+                raise DataError(f"an index holds chunkcore Chunks, got {type(chunk).__name__}")
             if self.fingerprint is None:
                 self.fingerprint = chunk.fingerprint
             number = self.number_of.get(chunk.document_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import re
 import secrets
@@ -150,6 +151,8 @@ def _clear(root: Path, data: str) -> None:
     for other in filter(is_ours, list(root.iterdir())):
         if other.is_dir() and other.name != data:
             shutil.rmtree(other, ignore_errors=True)
+        elif other.suffix == ".part":
+            other.unlink(missing_ok=True)
 
 
 def _check_base(base: SavedPlace | None, root: Path) -> None:
@@ -184,11 +187,13 @@ def read_manifest(folder: Path | str) -> JsonObject:
     file = Path(folder) / MANIFEST
     try:
         with open_file(file) as content:
-            manifest = dict(json.load(content))
+            manifest = json.load(content)
     except FileNotFoundError as error:
         raise DataError(f"{folder} holds no index: expected {MANIFEST} in it; {_AGAIN}") from error
-    except (OSError, TypeError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{file} cannot be read ({error}); {_AGAIN}") from error
+    if not isinstance(manifest, dict):
+        manifest = {}
     if manifest.get("format") != FORMAT:
         seen = echo(manifest.get("format"))
         raise DataError(f"{file} is of format {seen}, this version reads {FORMAT}; {_AGAIN}")
@@ -260,11 +265,13 @@ def _json(row: JsonObject, name: str) -> bytes:
 
 
 def _saved(value: object) -> object:
-    """For `plain`: places and marks in their saved form."""
+    """For `plain`: places and marks in their saved form; ValueError for a number that JSON lacks."""
     if isinstance(value, Span):
         return [value.start, value.end]
     if isinstance(value, Mark):
         return value.to_dict()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
     return value
 
 
