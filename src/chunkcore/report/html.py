@@ -113,7 +113,9 @@ def markup(text: str) -> Any:
 STYLES = ("page.css", "viewer.css")
 SCRIPTS = ("page.js", "questions.js", "viewer.js")  # one program: each file uses the ones before it
 
-EXCERPT = 1500  # characters: longer ones are cut, and the page says so; the spans stay complete
+# Longer excerpts are cut, and the page says so; the spans stay complete.
+EXCERPT = 1500
+EXCERPTS = 3_000_000  # characters of all excerpts; with many questions each gets less
 
 
 def html_report(page: ReportPage) -> str:
@@ -173,6 +175,8 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> JsonObject:
     rows = []
     if benchmark and ks:
         numbers = {query: number for number, query in enumerate(reports[0].query_ids)}
+        pieces = sum(len(query.evidence) for query in benchmark.queries)
+        longest = min(EXCERPT, EXCERPTS // max(1, pieces))
         for query in benchmark.queries:
             answer = query.metadata.get("answer")
             row = {
@@ -180,7 +184,7 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> JsonObject:
                 "text": query.text,
                 "collection": query.collection,
                 "answer": answer if isinstance(answer, str) else "",
-                "evidence": _evidence(benchmark, query, documents),
+                "evidence": _evidence(benchmark, query, documents, longest),
                 "found": [_found(reports, k, numbers.get(query.id)) for k in ks],
             }
             rows.append(row)
@@ -188,14 +192,16 @@ def questions(page: ReportPage, documents: Mapping[str, int]) -> JsonObject:
     return {"systems": systems, "ks": list(map(str, ks)), "questions": rows}
 
 
-def _evidence(benchmark: Benchmark, query: Query, documents: Mapping[str, int]) -> list[list[Any]]:
+def _evidence(
+    benchmark: Benchmark, query: Query, documents: Mapping[str, int], longest: int
+) -> list[list[Any]]:
     """Document, start, end and excerpt of each piece, and the document's number in the viewer."""
     evidence = []
     for piece in query.evidence:
         name, span = piece.document_id, piece.span
         excerpt = span.slice(benchmark.document(name).text)
-        if len(excerpt) > EXCERPT:
-            excerpt = f"{excerpt[:EXCERPT]} […]"
+        if len(excerpt) > longest:
+            excerpt = f"{excerpt[:longest]} […]"
         evidence.append([name, span.start, span.end, excerpt, documents.get(name, -1)])
     return evidence
 

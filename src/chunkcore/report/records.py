@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chunkcore.errors import DataError
+from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.results import Report
 from chunkcore.files import check_no_link, read_json, write_files, write_text
@@ -42,7 +43,7 @@ FORMAT = "chunkcore report 2"
 
 
 def question_csv(page: ReportPage) -> str:
-    """One row per system and question: every measure.
+    """One row per system and question: every measure, and the tokens retrieved at each k.
 
     Shares are from 0 to 1; NaN is an empty cell.
     """
@@ -52,10 +53,12 @@ def question_csv(page: ReportPage) -> str:
     buffer = io.StringIO()
     writer = csv.writer(buffer)
     header = ["system", "question_id", "collection", "question", *map(str, measures)]
+    header += [f"tokens@{k}" for k in page.ks]
     writer.writerow(map(csv_cell, header))
     for report in page.reports:
         empty = np.full(len(report.query_ids), math.nan)
         columns = [report.scores.get(measure, empty) for measure in measures]
+        columns += [report.retrieved_tokens.get(k, empty) for k in page.ks]
         rows = zip(report.query_ids, report.collections, *columns, strict=True)
         for query, collection, *values in rows:
             names = map(csv_cell, (report.name, query, collection, texts.get(query, "")))
@@ -68,6 +71,7 @@ def json_report(page: ReportPage) -> str:
     """Everything as JSON; `read_reports` restores the reports for another comparison."""
     comparison, advice = page.comparison, Advice.of(page)
     names = "best tied baseline questions_needed resamples seed margin firsts intervals curves"
+    problems = page.benchmark.problems if page.benchmark else ()
     data = {
         "format": FORMAT,
         "benchmark": page.name,
@@ -82,7 +86,7 @@ def json_report(page: ReportPage) -> str:
             "differences": comparison.differences,
         },
         "tuning": page.tuning and page.tuning.to_dict(),
-        "problems": page.benchmark.problems if page.benchmark else (),
+        "problems": [{"question": one.query_id, "reason": one.reason} for one in problems],
     }
     reports = [report.to_dict() for report in page.reports]
     checked = {"checksum": reports_checksum(reports), "reports": reports}
@@ -108,14 +112,20 @@ def reports_checksum(reports: Sequence[Mapping[str, Any]]) -> str:
     return digest(json.dumps(reports, sort_keys=True).encode())
 
 
-def write_report(result: ReportPage | Comparison | Sequence[Report], folder: Path | str) -> Path:
+def write_report(
+    result: ReportPage | Comparison | Sequence[Report],
+    folder: Path | str,
+    *,
+    benchmark: Benchmark | None = None,
+) -> Path:
     """Write ``report.html``, ``report.md``, ``report.json`` and ``questions.csv``, each atomically; returns the first.
 
     A path that ends in ``.html``, ``.md`` or ``.json`` is written as that one file, and returned.
 
     Args:
-        result: a comparison, reports to compare, or a page with everything to show, such as documents and questions.
+        result: a comparison, reports to compare, or a page with everything to show.
         folder: created if missing; or one file.
+        benchmark: shows its questions, documents and chunks on the page.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -131,7 +141,7 @@ def write_report(result: ReportPage | Comparison | Sequence[Report], folder: Pat
     """
     if not isinstance(result, ReportPage | Comparison):
         result = compare(result)
-    page = result if isinstance(result, ReportPage) else ReportPage(result)
+    page = result if isinstance(result, ReportPage) else ReportPage(result, benchmark)
     place = Path(folder)
     single = f"report{place.suffix}"
     if single in _FILES and not place.is_dir():
