@@ -10,7 +10,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import accumulate, chain, groupby
@@ -29,7 +29,7 @@ from chunkcore.report import tables
 from chunkcore.report.advice import Advice, missed_by, recall_of
 from chunkcore.report.tables import FOUND_BY, whole_percent
 from chunkcore.run import MatchKind, Retrieved, Run
-from chunkcore.spans import Range, Ranges, as_table, union_ranges
+from chunkcore.spans import Ranges, union_ranges
 from chunkcore.study.comparing import ReportPage
 from chunkcore.text import Document, page_marks
 
@@ -394,12 +394,13 @@ def _kept(
     documents: Sequence[Document], places: Collection[Place], deepest: int, margin: int
 ) -> dict[int, Ranges]:
     """By document number, in order: the kept ranges of each document with a place."""
-    kept: dict[int, list[Range]] = {place.document: [] for place in sorted(places)}
-    for number, start, end, rank in places:
-        if rank <= deepest:
-            last = min(documents[number].size, end + margin)
-            kept[number].append((max(0, start - margin), last))
-    return {number: union_ranges(as_table(ranges)) for number, ranges in kept.items()}
+    table = np.array(list(places), dtype=np.int64).reshape(-1, len(Place._fields))
+    kept = {}
+    for number in np.unique(table[:, 0]).tolist():
+        is_kept = (table[:, 0] == number) & (table[:, 3] <= deepest)
+        wide = table[is_kept, 1:3] + (-margin, margin)
+        kept[number] = union_ranges(wide.clip(0, documents[number].size))
+    return kept
 
 
 def _fitting(
@@ -573,17 +574,17 @@ def _rounded(score: float) -> float | None:
 class Viewer:
     """The viewer's data: `index` is read at once, `packs` are unpacked on demand; `notes` say what was left out."""
 
-    index: JsonObject | None = None
-    packs: Sequence[Pack] = ()
-    documents: Mapping[str, int] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    index: JsonObject | None
+    packs: Sequence[Pack]
+    documents: Mapping[str, int]
+    notes: Sequence[str]
 
 
 def viewer(page: ReportPage) -> Viewer:
     """The viewer's data; nothing without a benchmark."""
     benchmark = page.benchmark
     if not benchmark:
-        return Viewer()
+        return Viewer(None, (), {}, ())
     runs = [report.run for report in page.reports]
     carried = excerpts(benchmark.documents, _places(benchmark, runs))
     listed = [benchmark.documents[number] for number in carried.numbers]

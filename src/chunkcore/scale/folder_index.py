@@ -89,7 +89,7 @@ class FolderIndex:
         stamp = stamp_of(file)
         if stamp == self.stamps[name]:
             return True
-        if not stamp or not file.is_file():
+        if not file.is_file():
             return False
         key = name, *stamp
         if key not in self._current:
@@ -246,7 +246,11 @@ def index_files(
     if before is None:
         index = get_retriever(retriever).index(chunk_corpus(documents, chunker), embedder)
     else:
-        index = _updated(before, documents, kept, chunker, by_file=_by_file(docs))
+        names = kept.union(document.id for document in documents)
+        gone = [name for name in before.corpus.sources if name not in names]
+        if not (_by_file(docs) or documents):
+            gone = []
+        index = before.update(documents, without=gone, chunker=chunker)
     opened = FolderIndex(
         index, docs, unread, len(documents), folder, embedder, follow_links=follow_links
     )
@@ -304,17 +308,6 @@ def _documents(
     )
 
 
-def _updated(
-    index: Index, documents: list[Document], kept: set[str], chunker: str, *, by_file: bool
-) -> Index:
-    """The index of the `kept` files' documents and of the documents that were read."""
-    names = kept.union(document.id for document in documents)
-    gone = [name for name in index.corpus.sources if name not in names]
-    if not (by_file or documents):
-        gone = []
-    return index.update(documents, without=gone, chunker=chunker)
-
-
 def _earlier(
     folder: Path | None, embedder: Embedder | None, settings: JsonObject
 ) -> tuple[Index | None, JsonObject]:
@@ -343,7 +336,7 @@ def _saved(
     if folder is None:
         return opened
     if index is not before or notes != old_notes:
-        index.base = None  # it is of the files as they are, whoever saved meanwhile
+        index.saved_place = None  # it is of the files as they are, whoever saved meanwhile
         try:
             index.save(folder, notes=notes)
         except OSError as error:
