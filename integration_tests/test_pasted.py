@@ -47,7 +47,7 @@ def run(code: str) -> dict[str, Any]:
 @pytest.mark.parametrize("spec", SPECS)
 def test_pasted_into_langchain_it_gives_the_same_chunks(spec: str, document) -> None:
     documents = pytest.importorskip("langchain_core.documents")
-    splitter = run(snippets(spec)["LangChain"])["splitter"]
+    splitter = run(snippets(System(spec))["LangChain"])["splitter"]
     found = splitter.split_documents([documents.Document(page_content=document.text)])
     expected = get_chunker(spec).chunk(document)
     assert [(each.page_content, each.metadata["start_index"]) for each in found] == [
@@ -58,7 +58,7 @@ def test_pasted_into_langchain_it_gives_the_same_chunks(spec: str, document) -> 
 @pytest.mark.parametrize("spec", SPECS)
 def test_pasted_into_llamaindex_it_gives_the_same_chunks(spec: str, document) -> None:
     core = pytest.importorskip("llama_index.core")
-    parser = run(snippets(spec)["LlamaIndex"])["parser"]
+    parser = run(snippets(System(spec))["LlamaIndex"])["parser"]
     found = parser.get_nodes_from_documents([core.Document(text=document.text)])
     expected = get_chunker(spec).chunk(document)
     assert [(each.text, each.start_char_idx) for each in found] == [(each.text, each.start) for each in expected]
@@ -67,7 +67,7 @@ def test_pasted_into_llamaindex_it_gives_the_same_chunks(spec: str, document) ->
 @pytest.mark.parametrize("spec", SPECS)
 def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> None:
     haystack = pytest.importorskip("haystack")
-    splitter = run(snippets(spec)["Haystack"])["splitter"]
+    splitter = run(snippets(System(spec))["Haystack"])["splitter"]
     found = splitter.run(documents=[haystack.Document(content=document.text)])["documents"]
     expected = get_chunker(spec).chunk(document)
     assert [(each.content.strip(), each.meta["split_idx_start"]) for each in found[1:]] == [
@@ -154,7 +154,7 @@ def test_a_pasted_block_scores_what_the_report_says(framework, chunker, retrieve
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_pasted_into_a_shell_it_gives_the_same_chunks(spec, document, tmp_path, monkeypatch, capfd):
-    pasted = snippets(spec)
+    pasted = snippets(System(spec))
     expected = [[[span.start, span.end] for span in each.spans] for each in get_chunker(spec).chunk(document)]
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "one.md").write_bytes(document.text.encode())

@@ -110,24 +110,22 @@ _PACKAGES = {"LangChain": "langchain_core", "LlamaIndex": "llama_index", "Haysta
 
 
 def snippets(
-    system: System | str, counter: str = DEFAULT_COUNTER, folder: str = "docs/"
+    system: System, counter: str = DEFAULT_COUNTER, folder: str = "docs/"
 ) -> Mapping[str, str]:
     """Code to paste, by title: the chunker in each framework; with a retriever, the whole system as it was measured.
 
-    The frameworks that are installed come first, then plain Python. A string is a chunker's spec.
+    The frameworks that are installed come first, then plain Python.
 
     Args:
         system: its embedder is a name for `get_embedder`; "" for the default.
         counter: of the budget's tokens, for `get_counter`.
         folder: of the user's documents.
 
-    >>> print(snippets("sentence:size=100")["LangChain"])
+    >>> print(snippets(System("sentence:size=100"))["LangChain"])
     from chunkadapters.langchain import ChunkcoreTextSplitter
     <BLANKLINE>
     splitter = ChunkcoreTextSplitter("sentence:size=100")
     """
-    if isinstance(system, str):
-        system = System(system)
     name, options = split_spec(system.chunker)
     spec, model = system.chunker, system.embedder or DEFAULT_MODEL
     embeds = "embedder" in chunkers[name].option_names() and "embedder" not in options
