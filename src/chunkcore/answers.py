@@ -272,6 +272,8 @@ def _checked_measures(
 
 def _references_of(query: Query) -> tuple[str, ...]:
     """The query's right answers; "" where no answer is right ("unanswerable"). Raises `DataError` if malformed."""
+    if query.metadata.get("unanswerable") is True:
+        return ("",)
     answers = query.metadata.get("answers", query.metadata.get("answer", ()))
     listed = [answers] if isinstance(answers, str) else answers
     if not isinstance(listed, Sequence) or not all(isinstance(answer, str) for answer in listed):
@@ -396,9 +398,8 @@ class _Citer:
             return None
         source = part_of(passage, place.start, place.end)
         citation = Citation(span, sentence, (source,), hit.match, hit.certainty)
-        if not _is_altered(sentence, [source.text], whole=True):
-            return citation
-        return None if hit.match == "part" else _altered(citation)
+        citation = _compared(citation, whole=True)
+        return None if hit.match == "part" and citation.altered else citation
 
     def by_words(self, span: Span, sentence: str) -> Citation:
         """The citation of the parts with most of a sentence's words; words in few parts weigh more."""
@@ -427,13 +428,7 @@ class _Citer:
         if share < _LEAST:
             return Citation(span, sentence)
         citation = Citation(span, sentence, tuple(chosen), "words", min(share, 1.0))
-        if _is_altered(sentence, [source.text for source in chosen], whole=False):
-            return _altered(citation)
-        return citation
-
-
-def _altered(citation: Citation) -> Citation:
-    return Citation(citation.span, citation.text, match="altered", altered=citation.sources)
+        return _compared(citation, whole=False)
 
 
 _UNITS = (
@@ -469,22 +464,26 @@ def _amounts(text: str) -> Counter[tuple[str, str]]:
     return amounts
 
 
-def _is_altered(sentence: str, sources: Sequence[str], *, whole: bool) -> bool:
-    """Whether numbers, units or negations of a sentence differ from its sources'.
+def _compared(citation: Citation, *, whole: bool) -> Citation:
+    """The citation, as "altered" if numbers, units or negations of the sentence differ from its sources'.
 
     With `whole`, source and sentence should say the same; else the source may say more.
     """
+    sentence, sources = citation.text, [source.text for source in citation.sources]
     text = "\n\n".join(sources)  # no amount reaches over two line ends
     claims, evidence = _amounts(sentence), _amounts(text)
-    negations = _NEGATION.findall(sentence)
+    negations = len(_NEGATION.findall(sentence))
     if whole:
-        return claims != evidence or len(negations) != len(_NEGATION.findall(text))
-    numbers = {number for number, _ in evidence}
-    for number, unit in claims.keys() - evidence.keys():
-        if unit or number not in numbers:
-            return True
-    nearest = [_nearest_sentence(sentence, text) for text in sources]
-    return bool(negations) != any(map(_NEGATION.search, nearest))
+        is_altered = claims != evidence or negations != len(_NEGATION.findall(text))
+    else:
+        numbers = {number for number, _ in evidence}
+        new = claims.keys() - evidence.keys()
+        nearest = [_nearest_sentence(sentence, text) for text in sources]
+        is_altered = bool(negations) != any(map(_NEGATION.search, nearest))
+        is_altered |= any(unit or number not in numbers for number, unit in new)
+    if is_altered:
+        return Citation(citation.span, sentence, match="altered", altered=citation.sources)
+    return citation
 
 
 def _nearest_sentence(sentence: str, text: str) -> str:
