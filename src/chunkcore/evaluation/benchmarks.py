@@ -23,6 +23,8 @@ from chunkcore.plain import JsonObject, digest_of_texts
 from chunkcore.reading.opening import Row
 from chunkcore.text import Document, Span, check_document
 
+__all__ = ["Benchmark", "DataProblem", "Evidence", "Query", "question_documents"]
+
 
 class ChangedDocumentsWarning(UserWarning):
     """The compared results are of different document texts."""
