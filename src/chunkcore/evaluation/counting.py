@@ -95,7 +95,7 @@ class SpanTable:
     owner: Numbers
     characters: Ranges
     is_copy: Flags
-    texts: dict[int, tuple[str, list[str]]]
+    texts: dict[int, tuple[str, tuple[str, ...]]]
     kinds: dict[int, MatchKind] = field(default_factory=dict)
     origin: tuple[SpanTable, Numbers] | None = None
     _ranges: dict[Axis, Ranges] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class SpanTable:
         """
         documents, plain = _column_rows(pieces, axis)
         numbers: dict[Any, int] = dict(axis.numbers)
-        texts: dict[int, tuple[str, list[str]]] = {}
+        texts: dict[int, tuple[str, tuple[str, ...]]] = {}
         kinds: dict[int, MatchKind] = {}
         rows: list[tuple[int, ...]] = []
         for number in np.flatnonzero(documents < 0).tolist():
@@ -131,9 +131,9 @@ class SpanTable:
                 kinds[number] = piece.match
             if not is_placed:
                 kinds[number] = "unlocated"
-                texts[number] = piece.text, []
+                texts[number] = piece.text, ()
             elif piece.match == "quoted":
-                texts[number] = piece.text, [part.text for part in piece.parts]
+                texts[number] = piece.text, tuple(part.text for part in piece.parts)
             for place in (piece, *piece.sources):
                 if place.document_id in axis.numbers:
                     at = number, axis.numbers[place.document_id], place is not piece
@@ -152,6 +152,10 @@ class SpanTable:
         first = np.cumsum(counts) - counts
         owner, span = ragged_indices(first[numbers], counts[numbers])
         places = np.flatnonzero(np.isin(numbers, list(self.texts))).tolist()
+        origin = self, span
+        if self.origin is not None:  # spans are counted once for all depths
+            table, first_span = self.origin
+            origin = table, first_span[span]
         return SpanTable(
             query,
             self.documents[numbers],
@@ -159,7 +163,7 @@ class SpanTable:
             self.characters[span],
             self.is_copy[span],
             {place: self.texts[int(numbers[place])] for place in places},
-            origin=(self, span),
+            origin=origin,
         )
 
     @cached_property
@@ -183,8 +187,7 @@ class SpanTable:
         """The units of each piece, repeats included; those of its text where it is not located."""
         shown = np.where(self.is_copy, 0, _range_sizes(self.ranges(axis)))
         sizes = _sums(self.owner, shown, len(self.query)).astype(np.int64)
-        for number, (text, _) in self.texts.items():
-            sizes[number] = axis.text_size(text)
+        sizes[list(self.texts)] = [axis.text_size(text) for text, _ in self.texts.values()]
         return sizes
 
     def best(self, k: Numbers) -> SpanTable:
@@ -214,7 +217,7 @@ class SpanTable:
             owner[by_owner],
             characters[by_owner],
             by_owner >= len(begins),
-            {number: ("", []) for number in np.flatnonzero(~is_known).tolist()},
+            dict.fromkeys(np.flatnonzero(~is_known).tolist(), ("", ())),
         )
 
     def within(self, budget: int, axis: Axis) -> SpanTable:
