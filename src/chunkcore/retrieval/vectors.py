@@ -334,11 +334,13 @@ class TextVectors:
         held = np.asarray(vectors)
         means = np.add.reduceat(held.astype(float), firsts, axis=0) / counts[:, None]
         several = counts > 1
-        kept = np.repeat(~several | (not cluster_only), counts)
-        rows = np.concatenate((held[kept], means[several].astype(np.float32)))
-        chunk_of_row = np.concatenate((owners[kept], owners[firsts][several]))
-        order = np.argsort(chunk_of_row, kind="stable")
-        return rows[order], chunk_of_row[order]
+        ends = (firsts + counts)[several]
+        rows = np.insert(held, ends, means[several].astype(np.float32), axis=0)
+        chunk_of_row = np.insert(owners, ends, owners[ends - 1])
+        if cluster_only:
+            last = np.cumsum(counts + several) - 1
+            return rows[last], chunk_of_row[last]
+        return rows, chunk_of_row
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
         """One row per chunk, the mean of its tokens' vectors in its document; and 0, 1, 2, ...
