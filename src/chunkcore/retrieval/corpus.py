@@ -38,7 +38,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
     Args:
         chunks: in the order of their numbers.
         documents: the sources of the chunks.
-        chunker: that cut the documents, or a function that loads it, where more documents are to be added later.
+        chunker: that cut the documents, or its spec, where more documents are to be added later.
 
     Attributes:
         fingerprint: of the chunker of the first chunk; None without chunks.
@@ -62,7 +62,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         chunks: Iterable[Chunk] = (),
         documents: Sequence[Document] = (),
         *,
-        chunker: Chunker | Callable[[], Chunker] | None = None,
+        chunker: Chunker | str | None = None,
     ) -> None:
         self.documents = documents
         self.number_of = check_documents(documents)
@@ -98,7 +98,7 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         *,
         special: dict[int, Chunk],
         fingerprint: str | None,
-        chunker: Chunker | Callable[[], Chunker] | None,
+        chunker: Chunker | str | None,
     ) -> ChunkedCorpus:
         """Chunks without `Chunk` objects, such as a saved index has."""
         corpus = cls((), documents, chunker=chunker)
@@ -144,12 +144,10 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
             joined.made_postings[form] = Postings.joined(parts, len(chunks))
         return joined, places
 
-    @property
+    @cached_property
     def chunker(self) -> Chunker | None:
         """That cut the documents; None if the corpus was made of chunks."""
-        if self._chunker is not None and not isinstance(self._chunker, Chunker):
-            self._chunker = self._chunker()
-        return self._chunker
+        return None if self._chunker is None else get_chunker(self._chunker)
 
     def selected(self, chunks: Numbers) -> ChunkedCorpus:
         """These chunks, by ascending number, as a corpus; words and documents are shared.

@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from chunkcore.chunkers.base import get_chunker
 from chunkcore.columns import BLOCK
 from chunkcore.errors import ChunkcoreError, DataError, echo
 from chunkcore.files import check_no_link, installed_version, locked_folder, open_file, write_parts
@@ -340,23 +339,21 @@ def read_index(folder: Path, embedder: Embedder | str | None) -> tuple[Contents,
     Raises `DataError`: no index, or a damaged or older one.
     """
     manifest = read_manifest(folder)
-    while True:
-        model = manifest.get("embedder")
-        if embedder is None and isinstance(model, dict):
-            advice = "load_index(folder, embedder=...), or search --dense --embedder NAME"
-            check_stays_here(str(model.get("name")), advice)
-        try:
-            contents = _contents(_Data(folder, manifest), manifest, embedder)
-            return contents, (folder.resolve(), manifest["data"])
-        except FileNotFoundError as error:
-            again = read_manifest(folder)
-            if again["data"] == manifest["data"]:
-                raise _damaged(Path(str(error.filename))) from error
-            manifest = again
-        except OSError:
-            raise
-        except Exception as error:  # whatever is raised by parts that do not fit together
-            raise _damaged(folder) from error
+    model = manifest.get("embedder")
+    if embedder is None and isinstance(model, dict):
+        advice = "load_index(folder, embedder=...), or search --dense --embedder NAME"
+        check_stays_here(str(model.get("name")), advice)
+    try:
+        contents = _contents(_Data(folder, manifest), manifest, embedder)
+        return contents, (folder.resolve(), manifest["data"])
+    except FileNotFoundError as error:
+        if read_manifest(folder)["data"] != manifest["data"]:
+            return read_index(folder, embedder)
+        raise _damaged(Path(str(error.filename))) from error
+    except OSError:
+        raise
+    except Exception as error:  # whatever is raised by parts that do not fit together
+        raise _damaged(folder) from error
 
 
 class _Data:
@@ -453,7 +450,7 @@ def _corpus(data: _Data, manifest: JsonObject) -> ChunkedCorpus:
         columns,
         special=special,
         fingerprint=fingerprint,
-        chunker=spec and partial(get_chunker, spec),
+        chunker=spec,
     )
     for form in filter(None, map(_KEYS.fullmatch, data.files)):
         corpus.made_postings[form[1]] = _postings(data, form[1], len(corpus))
