@@ -110,7 +110,7 @@ class ToyEmbedder(BridgedEmbedder):
     framework = "toy"
 
     def __init__(self, model: Any, max_tokens: int | None = None) -> None:
-        super().__init__(model, "toy:m", "1", max_tokens)
+        super().__init__(model, "1", max_tokens)
 
     def _documents(self, texts):
         return self.model.embed_documents(texts)
@@ -200,7 +200,7 @@ class ToyLLM(BridgedLLM):
     framework = "toy"
 
     def __init__(self, *answers: Any, schema: Exception | None = None, concurrency: int = 1, **settings: Any) -> None:
-        super().__init__(Model(**settings), "toy:m", "1", concurrency)
+        super().__init__(Model(**settings), "1", concurrency)
         self.answers = answers
         self.refusal = schema
         self.asked: list[tuple[Any, Any]] = []

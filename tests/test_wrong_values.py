@@ -7,7 +7,7 @@ from math import nan
 from typing import Any
 
 import pytest
-from chunkadapters.behind import Limits
+from chunkadapters.behind import Behind
 from chunkcore import (
     Evidence,
     OptionError,
@@ -96,7 +96,7 @@ def test_a_limit_is_a_whole_number_wherever_it_enters(limit: str, value: Any) ->
         lambda: passages.retrieve("tea", **limits),
         lambda: passages.answers(["tea"], **limits),
         lambda: passages.behind("tea", [], **limits),
-        lambda: Limits(**limits),
+        lambda: Behind(passages, **limits),
     ]
     if limit == "k":
         calls.append(lambda: bm25.search(["tea"], value))

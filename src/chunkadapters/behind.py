@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
@@ -102,28 +102,6 @@ def _token_counter(counter: TokenCounterLike) -> TokenCounter:
     return counter_of(counter) if callable(counter) else get_counter(counter)
 
 
-@dataclass
-class Limits:
-    """The limits of an answer.
-
-    Attributes:
-        max_tokens: of the passages' texts in all; "auto": what the question needs, of a calibrated index.
-        k: the most passages; None for no limit.
-        counter: a counter's name, a `TokenCounter`, or a function from a text to its number of tokens.
-
-    Raises `OptionError`: a limit is under 1, or there is no counter of that name.
-    """
-
-    max_tokens: MaxTokens = 1000
-    k: int | None = None
-    counter: TokenCounterLike = "cl100k_base"
-    token_counter: TokenCounter = field(init=False)
-
-    def __post_init__(self) -> None:
-        check_limits(self.k, self.max_tokens)
-        self.token_counter = _token_counter(self.counter)
-
-
 @dataclass(frozen=True)
 class Passage:
     """One passage.
@@ -167,12 +145,10 @@ class Passage:
             values = {key: value for key, value in values.items() if key not in _OF_A_SECTION}
             values = {**self.document.metadata, **values}
         gone = {keys.start, keys.end, keys.spans, ALSO_IN, *BOOKKEEPING, PAGE_MARKS, *drop}
-        pages = {}
-        if self.document.marks:
-            marks = tuple(page_marks(self.document.marks))
-            pages = keys.write_pages(marks, self.retrieved.spans, ())
-            if marks:
-                gone.update((PAGES, *PAGE_KEYS))
+        marks = tuple(page_marks(self.document.marks))
+        if marks:
+            gone.update((PAGES, *PAGE_KEYS))
+        pages = keys.write_pages(marks, self.retrieved.spans, ())
         kept = own_copy({key: value for key, value in values.items() if key not in gone})
         for copy in self.copies:
             said = copy.metadata(hits, keys)
@@ -194,7 +170,9 @@ class Behind:
         show: "hits", the hits' own text, not a character more; "whole", all text of the hits' documents; "all", all
             text of the index; or a function of a document's metadata that says whether this document is shown whole.
             Who chooses another than "hits" says so for every question: no filter of a retriever is known here.
-        max_tokens, k, counter: see `Limits`.
+        max_tokens: of the passages' texts in all; "auto": what the question needs, of a calibrated index.
+        k: the most passages; None for no limit.
+        counter: a counter's name, a `TokenCounter`, or a function from a text to its number of tokens.
         balance: the hits' share of a unit's score, 0 to 1; the words have the rest.
         order: "score", the best passage first; or "document", those of one document together, in its order.
 
@@ -226,15 +204,18 @@ class Behind:
             raise OptionError(
                 f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {echo(show)}'
             )
+        check_limits(k, max_tokens)
         check_number("balance", balance, 0, 1, whole=False)
         in_order((), order)
         self.index = index if isinstance(index, LocalIndex) else LocalIndex(index)
         if isinstance(self.index.given, HitIndex):
             self.index.given.check_show(show)
         self.show = show
+        self.max_tokens = max_tokens
+        self.k = k
         self.balance = balance
+        self.counter = _token_counter(counter)
         self.order = order
-        self.limits = Limits(max_tokens, k, counter)
 
     @classmethod
     def of(
@@ -266,7 +247,7 @@ class Behind:
 
     def alone(self, question: str, where: Where | None) -> list[Passage]:
         """The index's own answer, best first, of the documents whose metadata `where` allows."""
-        return self.index.opened.passages(question, self.limits, where)
+        return self.index.opened.passages(question, self, where)
 
 
 class HitIndex(ABC):
@@ -282,7 +263,7 @@ class HitIndex(ABC):
         """Raise `OptionError`: it cannot show that."""
 
     @abstractmethod
-    def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
+    def passages(self, question: str, options: Behind, where: Where | None) -> list[Passage]:
         """The index's own answer, best first, of the documents whose metadata `where` allows."""
 
 
@@ -485,16 +466,16 @@ class OpenedIndex(HitIndex):
     def _locator(self) -> Locator:
         return Locator(self.documents, changed=self._changed)
 
-    def passages(self, question: str, limits: Limits, where: Where | None = None) -> list[Passage]:
+    def passages(self, question: str, options: Behind, where: Where | None) -> list[Passage]:
         if not isinstance(question, str):
             raise OptionError(f"an index takes one question as a string, got {kind_of(question)}")
         index = self.index if where is None else self.index.within(where)
         fitting: list[Retrieved] = []
-        if limits.max_tokens == "auto":
-            fitting += index.retrieve(question, limits.k, "auto")
+        if options.max_tokens == "auto":
+            fitting += index.retrieve(question, options.k, "auto")
         else:
-            left = Budget(limits.max_tokens, limits.token_counter)
-            for piece in _pieces(index, question, limits, limits.max_tokens):
+            left = Budget(options.max_tokens, options.counter)
+            for piece in _pieces(index, question, options.k, left):
                 if not left.fits(piece.text):
                     fitting += cut_unit(piece, left)
                     break
@@ -531,17 +512,17 @@ class OpenedIndex(HitIndex):
         answer = index.behind(
             question,
             list(texts.values()),
-            max_tokens=options.limits.max_tokens,
-            k=options.limits.k,
+            max_tokens=options.max_tokens,
+            k=options.k,
             show=shown,
             balance=options.balance,
-            counter=options.limits.token_counter,
+            counter=options.counter,
             order=options.order,
         )
         passages = [self._passage(retrieved, pieces, whole) for retrieved in answer]
         for number in textless:
             passages.insert(number, Passage(pieces[number], None, (number,)))
-        return passages[: options.limits.k]
+        return passages[: options.k]
 
     def _pieces(self, hits: Sequence[Hit], show: Show) -> tuple[list[Retrieved], Collection[str]]:
         """The hits, with their places where they have some, and the documents that are shown whole.
@@ -628,18 +609,18 @@ class OpenedIndex(HitIndex):
         return changed
 
 
-def _pieces(index: Index, question: str, limits: Limits, max_tokens: int) -> Sequence[Retrieved]:
-    """The index's pieces that have so many tokens, or all."""
-    counter, budget = limits.token_counter, max_tokens
+def _pieces(index: Index, question: str, k: int | None, budget: Budget) -> Sequence[Retrieved]:
+    """The index's pieces that have the budget's tokens, or all."""
+    counter, max_tokens = budget.counter, budget.left
     pieces: Sequence[Retrieved] = ()
     while True:
         count = len(pieces)
-        pieces = index.answers([question], limits.k, budget, counter=counter)[0][: limits.k]
+        pieces = index.answers([question], k, max_tokens, counter=counter)[0][:k]
         tokens = counter.count_many([piece.text for piece in pieces]).sum()
-        is_full = tokens >= max_tokens or len(pieces) == count
+        is_full = tokens >= budget.left or len(pieces) == count
         if is_full or isinstance(index, PassageIndex):
             return pieces
-        budget *= 2  # the index' chunker counts otherwise
+        max_tokens *= 2  # the index' chunker counts otherwise
 
 
 def core_documents(

@@ -101,24 +101,22 @@ def identify(
     framework: str,
     model: object,
     kinds: Kinds,
-    name: str | None = None,
     fingerprint: str | None = None,
     what: str = "model",
 ) -> tuple[str, str]:
     """The model's name, of the framework, the class and, if known, the model; and a digest of its class and settings.
 
-    `kinds` are the framework's model classes: wrapped models of these are looked into. `name` and `fingerprint` replace
-    what is found.
+    `kinds` are the framework's model classes: wrapped models of these are looked into. `fingerprint` replaces the
+    digest.
 
     Raises `OptionError`: the object is of none of `kinds`; it names no model and holds one whose settings are unknown,
-    so that two different models could get the same fingerprint; or `name` or `fingerprint` is empty.
+    so that two different models could get the same fingerprint; or `fingerprint` is empty.
     """
     kind = type(model).__name__
     if kinds and not isinstance(model, kinds):
         raise OptionError(f"expected a {framework} {what}, got {kind}")
-    for option, value in (("name", name), ("fingerprint", fingerprint)):
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise OptionError(f"{option} is a text that is not empty, got {value!r}")
+    if fingerprint is not None and not fingerprint.strip():
+        raise OptionError(f"fingerprint is a text that is not empty, got {fingerprint!r}")
     label = _label(model, kinds)
     if fingerprint is None:
         unknown: list[str] = []
@@ -129,8 +127,7 @@ def identify(
                 'its answers depend on, as fingerprint="my-model-v1"; caches and ids are made from it'
             )
         fingerprint = digest(settings)
-    usual = ":".join(filter(None, (framework, kind, label)))
-    return name or usual, f"{framework}:{fingerprint}"
+    return ":".join(filter(None, (framework, kind, label))), f"{framework}:{fingerprint}"
 
 
 def _state(model: object) -> dict[str, Any]:
@@ -275,7 +272,7 @@ class BridgedEmbedder(Fingerprinted):
 
     Attributes:
         model: the framework's object.
-        name: in configurations and tables; by default of the framework, the class and the model.
+        name: in configurations and tables: of the framework, the class and the model.
         fingerprint: what its vectors depend on; by default its class and settings, without keys and passwords.
         max_tokens: its token limit for a text; None if unknown or unlimited.
         symmetric: whether questions are embedded like documents.
@@ -292,14 +289,13 @@ class BridgedEmbedder(Fingerprinted):
     def __init__(
         self,
         model: object,
-        name: str | None,
         fingerprint: str | None,
         max_tokens: int | None,
     ) -> None:
         if max_tokens is not None:
             check_number("max_tokens", max_tokens, 1)
         self.name, self.fingerprint = identify(
-            self.framework, model, self.kinds, name, fingerprint, "embedding model"
+            self.framework, model, self.kinds, fingerprint, "embedding model"
         )
         self.model = model
         self.max_tokens = max_tokens
@@ -350,7 +346,7 @@ class BridgedLLM(MeteredLLM):
 
     Attributes:
         model: the framework's object.
-        name: in configurations and tables; by default of the framework, the class and the model.
+        name: in configurations and tables: of the framework, the class and the model.
         fingerprint: what its answers depend on; by default its class and settings, without keys and passwords.
         concurrency: requests of all threads at once: more than 1 for a service, not for a local model.
         framework, kinds: see `identify`.
@@ -360,15 +356,9 @@ class BridgedLLM(MeteredLLM):
     framework: ClassVar[str]
     kinds: ClassVar[Kinds] = ()
 
-    def __init__(
-        self,
-        model: object,
-        name: str | None,
-        fingerprint: str | None,
-        concurrency: int,
-    ) -> None:
+    def __init__(self, model: object, fingerprint: str | None, concurrency: int) -> None:
         name, fingerprint = identify(
-            self.framework, model, self.kinds, name, fingerprint, "LLM or chat model"
+            self.framework, model, self.kinds, fingerprint, "LLM or chat model"
         )
         super().__init__(name=name, fingerprint=fingerprint, concurrency=concurrency)
         self.model = model

@@ -9,7 +9,6 @@ from chunkadapters.behind import (
     UNITS,
     Behind,
     HitIndex,
-    Limits,
     OpenedIndex,
     Passage,
     PassageWarning,
@@ -86,8 +85,8 @@ class StoreIndex(HitIndex):
     def passages(
         self,
         question: str,
-        limits: Limits,
-        where: Where | None = None,
+        options: Behind,
+        where: Where | None,
     ) -> list[Passage]:
         raise OptionError(
             "StoreIndex answers behind a retriever: it has no texts of its own to search"

@@ -26,7 +26,6 @@ def as_embedder(
     component: Component,
     text_embedder: Component | None = None,
     *,
-    name: str | None = None,
     fingerprint: str | None = None,
     max_tokens: int | None = None,
 ) -> BridgedEmbedder:
@@ -39,7 +38,7 @@ def as_embedder(
         component: a document embedder, which gets all texts at once and batches them; or a text embedder, which gets
             one at a time.
         text_embedder: embeds questions; by default `component` does.
-        name, fingerprint, max_tokens: see `BridgedEmbedder`.
+        fingerprint, max_tokens: see `BridgedEmbedder`.
 
     Raises `OptionError`: no such component, or a fingerprint is required, because its settings name no model.
 
@@ -56,7 +55,7 @@ def as_embedder(
         raise OptionError(
             f"text_embedder: expected a Haystack text embedder, got {type(text_embedder).__name__}"
         )
-    embedder = _Embedder(component, name, fingerprint, max_tokens)
+    embedder = _Embedder(component, fingerprint, max_tokens)
     embedder.text_embedder = text_embedder
     embedder.symmetric = text_embedder is None
     return embedder
@@ -65,7 +64,6 @@ def as_embedder(
 def as_llm(
     generator: Component,
     *,
-    name: str | None = None,
     fingerprint: str | None = None,
     concurrency: int = 1,
 ) -> BridgedLLM:
@@ -83,7 +81,7 @@ def as_llm(
     """
     if not generates(generator):
         raise OptionError(f"expected a Haystack chat generator, got {type(generator).__name__}")
-    return _LLM(generator, name, fingerprint, concurrency)
+    return _LLM(generator, fingerprint, concurrency)
 
 
 def as_model(value: object) -> object:

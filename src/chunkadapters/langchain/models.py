@@ -60,7 +60,6 @@ class ChunkcoreEmbeddings(Embeddings):
 def as_embedder(
     embeddings: Embeddings,
     *,
-    name: str | None = None,
     fingerprint: str | None = None,
     max_tokens: int | None = None,
 ) -> BridgedEmbedder:
@@ -76,13 +75,12 @@ def as_embedder(
     >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
     ('langchain:DeterministicFakeEmbedding', (2, 8))
     """
-    return _Embedder(embeddings, name, fingerprint, max_tokens)
+    return _Embedder(embeddings, fingerprint, max_tokens)
 
 
 def as_llm(
     model: Runnable[Any, Any],
     *,
-    name: str | None = None,
     fingerprint: str | None = None,
     concurrency: int = 1,
 ) -> BridgedLLM:
@@ -97,7 +95,7 @@ def as_llm(
     >>> as_llm(FakeListChatModel(responses=["Yes."])).complete([{"role": "user", "content": "Tea?"}]).text
     'Yes.'
     """
-    return _LLM(model, name, fingerprint, concurrency)
+    return _LLM(model, fingerprint, concurrency)
 
 
 def as_model(value: object) -> Any:

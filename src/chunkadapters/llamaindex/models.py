@@ -81,7 +81,6 @@ class ChunkcoreEmbedding(BaseEmbedding):
 def as_embedder(
     embed_model: BaseEmbedding,
     *,
-    name: str | None = None,
     fingerprint: str | None = None,
     max_tokens: int | None = None,
 ) -> BridgedEmbedder:
@@ -98,13 +97,12 @@ def as_embedder(
     >>> embedder.name, embedder.embed_documents(["tea", "coffee"]).shape
     ('llamaindex:MockEmbedding', (2, 8))
     """
-    return _Embedder(embed_model, name, fingerprint, max_tokens)
+    return _Embedder(embed_model, fingerprint, max_tokens)
 
 
 def as_llm(
     llm: LLM,
     *,
-    name: str | None = None,
     fingerprint: str | None = None,
     concurrency: int = 1,
 ) -> BridgedLLM:
@@ -119,7 +117,7 @@ def as_llm(
     >>> as_llm(MockLLM()).complete([{"role": "user", "content": "Tea?"}]).finish
     'stop'
     """
-    return _LLM(llm, name, fingerprint, concurrency)
+    return _LLM(llm, fingerprint, concurrency)
 
 
 def as_model(value: object) -> Any:
