@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate, pairwise
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from llama_index.core.node_parser import (
@@ -56,7 +55,7 @@ def exact(parser: NodeParser, unplaced: Unplaced) -> ChunkcoreNodeParser | Place
 def _equivalent(parser: NodeParser) -> Chunker | None:
     if type(parser) is SentenceSplitter:
         split = parser._chunking_tokenizer_fn
-        sentences: Sentences | str = "punkt"
+        sentences: Sentences | Literal["punkt"] = "punkt"
         name = getattr(split, "__qualname__", "")
         if not name.startswith("split_by_sentence_tokenizer."):
             sentences = NamedFunction(split)
@@ -158,15 +157,9 @@ class LlamaIndexSentence(_Merged):
 
     overlap: int = 200
     paragraph_separator: str = "\n\n\n"
-    sentences: Sentences | str = "punkt"
+    sentences: Sentences | Literal["punkt"] = "punkt"
     phrase_regex: str = "[^,.;。？！]+[,.;。？！]?|[,.;。？！]"
     word_separator: str = " "
-
-    def validate(self) -> None:
-        if isinstance(self.sentences, str) and self.sentences != "punkt":
-            raise OptionError(
-                f'sentences is "punkt" or a function from a text to its sentences; got {self.sentences!r}'
-            )
 
     def cut(self, source: TokenizedText) -> list[Draft]:
         phrases = (partial(_by_regex, re.compile(self.phrase_regex)),) if self.phrase_regex else ()
@@ -225,14 +218,9 @@ def _by_regex(pattern: re.Pattern[str], text: str) -> list[PieceRange]:
 
 
 def _by_function(split: Sentences, text: str) -> list[PieceRange]:
-    parts = list(filter(None, split(text)))  # an empty one would count as a cut, without an end
-    joined = "".join(parts)
-    if text.endswith(joined):  # they miss only what stands before them
-        begin = len(text) - len(joined)
-        return list(pairwise(accumulate(map(len, parts), initial=begin)))
     place = 0
     pieces = []
-    for part in parts:
+    for part in filter(None, split(text)):  # an empty one would count as a cut, without an end
         start = text.find(part, place)
         if start < 0:
             raise DataError(

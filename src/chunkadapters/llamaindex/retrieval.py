@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -553,17 +553,13 @@ def update_index(
     embedded = embed_nodes(written, index._embed_model)
     for node in written:
         node.embedding = embedded[node.node_id]
-    _delete(index, old.keys() & embedded.keys())
-    index.insert_nodes(written)
     gone = old.keys() - {node.node_id for node in nodes}
-    _delete(index, gone)
+    replaced = gone | (old.keys() & embedded.keys())
+    if replaced:
+        index.delete_nodes(sorted(replaced), delete_from_docstore=True)
+    index.insert_nodes(written)
     kept = len(nodes) - len(written)
     return IndexUpdate(kept, moved, new=len(written) - moved, deleted=len(gone))
-
-
-def _delete(index: VectorStoreIndex, node_ids: Collection[str]) -> None:
-    if node_ids:
-        index.delete_nodes(sorted(node_ids), delete_from_docstore=True)
 
 
 def _read(node: BaseNode) -> str:
