@@ -38,6 +38,9 @@ Source = Annotated[
     Path,
     typer.Argument(metavar="DOCS", help="A folder, a file, a documents.jsonl, or a saved index."),
 ]
+Labelled = Annotated[
+    Path, value_option("FILE", "Labelled questions of these documents.", "--questions")
+]
 Verify = Annotated[
     bool, flag_option("Read every file again, even if it looks unchanged.", "--verify")
 ]
@@ -383,9 +386,7 @@ def _keep_inputs(files: Iterable[Path], output: Path) -> None:
 @grouped
 def calibrate(
     opening: Opening,
-    questions: Annotated[
-        Path, value_option("FILE", "Labelled questions of these documents.", "--questions")
-    ],
+    questions: Labelled,
     miss: Annotated[float, value_option("SHARE", "Of questions that may lack evidence.")] = 0.1,
     refuse: Annotated[
         float, value_option("SHARE", "Of questions that may be called unrelated.")
@@ -440,9 +441,7 @@ def calibrate(
 @grouped
 def check(
     opening: Opening,
-    questions: Annotated[
-        Path, value_option("FILE", "A questions.jsonl of these documents.", "--questions")
-    ],
+    questions: Labelled,
 ) -> None:
     """Check that labels still match the documents.
 

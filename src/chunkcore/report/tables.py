@@ -160,9 +160,7 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table:
         "Tokens of a chunk": _sizes,
         "Seconds": _seconds,
         "Seconds searching": lambda report: brief(report.seconds.get("search")),
-        "Model calls": lambda report: amount(
-            report.cost and report.cost.embedder_calls + report.cost.llm_calls
-        ),
+        "Model calls": _model_calls,
         "Tokens embedded": lambda report: amount(getattr(report.cost, "embedded_tokens", None)),
     }
     columns += [numbers(title, map(shown, reports), "Cost") for title, shown in costs.items()]
@@ -173,6 +171,11 @@ def score_table(page: ReportPage, k: Depth, unit: Unit) -> Table:
 
 def _chunks(report: Report) -> str:
     return amount(getattr(report.chunks, "count", None))
+
+
+def _model_calls(report: Report) -> str:
+    cost = report.cost
+    return amount(cost.embedder_calls + cost.llm_calls) if cost else MISSING
 
 
 def _sizes(report: Report) -> Cell | str:

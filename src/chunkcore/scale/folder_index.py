@@ -89,7 +89,7 @@ class FolderIndex:
         stamp = stamp_of(file)
         if stamp == self.stamps[name]:
             return True
-        if not file.is_file():
+        if not stamp or not file.is_file():
             return False
         key = name, *stamp
         if key not in self._current:

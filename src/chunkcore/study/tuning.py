@@ -307,7 +307,6 @@ def plan(
     methods = list(_expanded(retrievers, lambda spec: get_retriever(spec).name, "retriever"))
     default = default_configuration(options.default_retriever or methods[0])
     if options.default:
-        get_chunker(options.default)  # raises: no such chunker
         default = replace(default, chunker=options.default)
     grid = [System(*pair) for pair in product(specs, methods)]
     if 0 < options.draws < len(grid):
