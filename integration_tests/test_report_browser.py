@@ -12,7 +12,7 @@ import pytest
 from chunkcore import Benchmark, Document, Evidence, Mark, Query, Retrieved, Run, Span, compare, score
 from chunkcore.evaluation.results import ChunkStatistics
 from chunkcore.report import ReportPage, html_report
-from chunkcore.report.html import excerpts
+from chunkcore.report.viewer import excerpts
 from tests.report_data import Prose, large, nasty_study, study
 
 from integration_tests.browser import Browser
@@ -164,7 +164,7 @@ def test_what_is_not_carried_is_told_where_it_is_missing(tab, story, tmp_path, m
     runs = [report.run for report in story.comparison.reports]
     benchmark = Benchmark("story", long, story.benchmark.queries)
     reports = [score(run, benchmark, ["Recall@5"]) for run in runs]
-    monkeypatch.setattr("chunkcore.report.html.excerpts", partial(excerpts, room=4_000))
+    monkeypatch.setattr("chunkcore.report.viewer.excerpts", partial(excerpts, room=4_000))
     show(tab, html_report(ReportPage(compare(reports, resamples=100), benchmark)), tmp_path)
     assert "too large for one page" in " ".join(texts(tab, "#viewer > .note"))
     to_viewer(tab)

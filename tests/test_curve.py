@@ -12,7 +12,8 @@ import pytest
 from chunkcore import Query, Report, chunk_corpus, get_measure, get_retriever, load_dataset, run_retriever
 from chunkcore.evaluation.comparison import compare, rounded
 from chunkcore.evaluation.resampling import BUDGETS, tokens_for
-from chunkcore.report.html import COLOURS, html_report
+from chunkcore.report.html import html_report
+from chunkcore.report.plots import COLOURS
 from chunkcore.report.records import markdown_report, read_reports, write_report
 from chunkcore.report.tables import score_table
 from chunkcore.study.comparing import ReportPage, StudySettings, compare_systems

@@ -17,7 +17,8 @@ from chunkcore.evaluation.scoring import Scorer, score
 from chunkcore.models.llm import CallableLLM, Prices
 from chunkcore.models.loading import CachedEmbedder
 from chunkcore.retrieval import ChunkedCorpus, Dense, Hits, Index, PassageIndex, RetrievalMethod, TextVectors
-from chunkcore.study.experiment import embedded_first, limits_of, run_experiment, run_retriever
+from chunkcore.study.behind import limits_of
+from chunkcore.study.experiment import embedded_first, run_experiment, run_retriever
 
 from tests.fakes import FakeEmbedder, index_of
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from chunkcore import Benchmark, Document, Evidence, Query, Retrieved, Run, Span
 from chunkcore.plain import page_text
-from chunkcore.report.html import MATCHES, Pack, Place, answers, excerpts, viewer
+from chunkcore.report.viewer import MATCHES, Pack, Place, answers, excerpts, viewer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,7 +155,7 @@ def test_with_too_many_chunks_only_those_that_were_retrieved_are_drawn(monkeypat
     shown, (first, _) = decoded(less.packs[0])
     assert [shown[number][2] for number, *_ in first] == [[(7, 8)], [(30, 33)]]
     assert not opened(less.packs[0])["pool"]
-    monkeypatch.setattr("chunkcore.report.html.POOL", 39)
+    monkeypatch.setattr("chunkcore.report.viewer.POOL", 39)
     assert not opened(answers(BENCHMARK, [run], NUMBERS).packs[0])["pool"], "a browser draws no more"
     none = answers(BENCHMARK, [run, None], NUMBERS, room=10)
     assert none.packs == [None, None]

@@ -29,7 +29,7 @@ import numpy as np
 from chunkcore import Report, compare, get_measure
 from chunkcore.evaluation.resampling import questions_to_show, surely_below
 from chunkcore.spans import Scores
-from chunkcore.study.experiment import PARTS
+from chunkcore.study.behind import PARTS
 from tests.results import mean_intervals
 
 MEASURE = get_measure("Recall", 5)

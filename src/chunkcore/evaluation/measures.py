@@ -8,6 +8,7 @@ A measure of your own registers with ``@measures.register("Name")`` or the entry
 
 from __future__ import annotations
 
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterable
@@ -125,11 +126,13 @@ class Measure:
         return " points" if self.is_share else ""
 
     def show(self, value: float, *, signed: bool = False) -> str:
-        """A score (`signed`: a difference of scores) as reports show it.
+        """A score (`signed`: a difference of scores) as reports show it; a dash for NaN.
 
         >>> get_measure("Recall@5").show(0.125), get_measure("DCG@5").show(-0.0001, signed=True)
         ('12.5', '+0.000')
         """
+        if math.isnan(value):
+            return "–"
         scaled, digits = value, 3
         if self.is_share:
             scaled, digits = 100 * value, 1

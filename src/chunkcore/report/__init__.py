@@ -1,7 +1,7 @@
 """Reports of a comparison or a tuning search: HTML, Markdown, CSV, JSON, terminal.
 
-`ReportPage` (study/comparing.py) is the input of every report. tables.py: its tables. html.py, records.py: its formats.
-advice.py: what it says first.
+`ReportPage` (study/comparing.py) is the input of every report. tables.py, plots.py, viewer.py: its parts. html.py,
+records.py: its formats. advice.py: what it says first.
 """
 
 from typing import TYPE_CHECKING

@@ -32,8 +32,8 @@ from chunkcore.retrieval import get_retriever
 from chunkcore.retrieval.lexicon import word_keys
 from chunkcore.run import Retrieved
 from chunkcore.spans import as_ranges, clip_ranges
+from chunkcore.study.behind import HITS, UNITS, WORDS
 from chunkcore.study.comparing import FEW, ReportPage
-from chunkcore.study.experiment import HITS, UNITS, WORDS
 from chunkcore.study.tuning import Tuning
 from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import get_counter

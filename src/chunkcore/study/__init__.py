@@ -1,6 +1,7 @@
 """Studies: which systems are run and scored, and what is compared with what.
 
 experiment.py   `run_experiment`: systems to reports; `run_retriever`: any retriever to a run
+behind.py       passages behind a retriever, as a stage of an experiment
 enough.py       `calibrate`: how many tokens hold the evidence, and whether it is there, with a promise
 tuning.py       `tune`: the choice among many, scored on questions that did not choose it
 comparing.py    `compare_systems`: what ``chunkcore compare`` does

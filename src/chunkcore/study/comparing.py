@@ -45,7 +45,8 @@ from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, cached_embed
 from chunkcore.options import check_options, split_spec
 from chunkcore.retrieval import get_retriever
 from chunkcore.run import Run
-from chunkcore.study.experiment import PassagesBehind, Race, curve_of, recalls, run_experiment
+from chunkcore.study.behind import PassagesBehind, Race, curve_of, recalls
+from chunkcore.study.experiment import run_experiment
 from chunkcore.study.tuning import Tuning
 from chunkcore.tokens import TokenCounter, get_counter
 
