@@ -277,8 +277,6 @@ class Chunker(ABC):
         counter = cast("TokenCounter", self.counter)
         source = counter.tokenize(*[document.text for document in documents])
         source.documents = documents
-        if len(documents) == 1:
-            source.document = documents[0]
         _ = source.boundaries  # computed now, in the tokenizing thread
         return source
 

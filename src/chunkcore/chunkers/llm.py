@@ -554,7 +554,7 @@ class Contextual(LLMChunker):
         inner_source = source
         if self.inner.counter != self.counter:
             inner_source = self.inner.token_counter.tokenize(source.text)
-            inner_source.document = source.document
+            inner_source.documents = source.documents
         drafts = self.inner.drafts(inner_source)
         if not drafts:
             return []

@@ -160,6 +160,8 @@ class _Packer:
         starts, ends = as_table([(block.start, block.end) for block in blocks]).T
         before = np.append(after, ends[:-1])[: len(ends)]
         alone, joined = self.source.counts(starts, ends), self.source.counts(before, ends)
+        # A single code point is a chunk, though over the maximum.
+        alone[(ends - starts == 1) & (alone > self.maximum)] = self.maximum
         numbers = (before.tolist(), alone.tolist(), joined.tolist())
         units = [_Unit(*unit, depth) for unit in zip(blocks, *numbers, strict=True)]
         self.waiting += units[::-1]
@@ -184,15 +186,11 @@ class _Packer:
         if size <= self.chunker.size:
             return True
         keeps = unit.is_last_resort or unit.alone <= self.chunker.size
-        return keeps and (size <= self.maximum or self._is_code_point_over(unit)) and self._is_bare
-
-    def _is_code_point_over(self, unit: _Unit) -> bool:
-        """Nothing smaller can be had of a single code point: it is a chunk, though over the maximum."""
-        return unit.alone > self.maximum and unit.block.end - unit.block.start == 1
+        return keeps and size <= self.maximum and self._is_bare
 
     def _is_open_to_parts(self, unit: _Unit) -> bool:
         """Cut the unit for the growing chunk: one that is bare or under the minimum."""
-        if unit.is_last_resort and (unit.alone <= self.maximum or self._is_code_point_over(unit)):
+        if unit.is_last_resort and unit.alone <= self.maximum:
             return False
         return self._is_bare or self.size < self.chunker.minimum
 

@@ -112,7 +112,6 @@ class TokenizedText:
         text: the texts, joined.
         counter: the counter of the tokens.
         parts: the range of each text, ``(n, 2)``.
-        document: whose text it is; None for a bare text, or several joined ones.
         documents: whose texts they are; none for bare texts.
 
     >>> from chunkcore.tokens import TiktokenCounter
@@ -126,8 +125,12 @@ class TokenizedText:
         self.counter = counter
         edges = np.cumsum([0, *map(len, texts)], dtype=np.int64)
         self.parts = np.column_stack((edges[:-1], edges[1:]))
-        self.document: Document | None = None
         self.documents: Sequence[Document] = ()
+
+    @property
+    def document(self) -> Document | None:
+        """Whose text it is; None for a bare text, or several joined ones."""
+        return self.documents[0] if len(self.documents) == 1 else None
 
     @_Once
     def flags(self) -> bytearray:
