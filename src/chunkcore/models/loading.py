@@ -41,10 +41,9 @@ from chunkcore.models.openvino import OpenVinoEmbedder, has_bf16, is_bert_folder
 from chunkcore.plain import encodable, text_key
 from chunkcore.registry import Registry
 from chunkcore.spans import Numbers
-from chunkcore.tokens import TokenCounter, TokenizedText
+from chunkcore.tokens import TokenCounter
 from chunkcore.tokens.counters import counters
 from chunkcore.tokens.counters import get_counter as get_counter
-from chunkcore.tokens.tokenized import SpacedText
 
 _BATCH_TEXTS = 32
 _BATCH_TOKENS = 8192
@@ -477,16 +476,15 @@ class EmbedderCounter(TokenCounter):
         tokens = self.embedder.tokenize(text)
         return tokens.starts[tokens.before : len(tokens.ids) - tokens.after]
 
-    def tokenize(self, *texts: str) -> TokenizedText:
-        spaced = getattr(self.embedder, "splits_at_space", False)
-        return SpacedText(texts, self) if spaced else TokenizedText(texts, self)
+    @property
+    def splits_at_space(self) -> bool:  # type: ignore[override]
+        return getattr(self.embedder, "splits_at_space", False)
 
-    def count_many(self, texts: Sequence[str]) -> Numbers:
+    def count_each(self, texts: Sequence[str]) -> Sequence[int]:
         if not isinstance(self.embedder, TokenCountingEmbedder):
-            return super().count_many(texts)
-        unique, places = distinct(["", *texts])
-        counts: Numbers = self.embedder.count_tokens(unique).astype(np.int64)
-        return np.asarray((counts - counts[0])[places[1:]])
+            return super().count_each(texts)
+        special, *counts = self.embedder.count_tokens(["", *texts]).tolist()
+        return [count - special for count in counts]
 
 
 def tokenizing(embedder: object) -> TokenEmbedder | None:

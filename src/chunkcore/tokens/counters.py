@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from chunkcore.columns import distinct
 from chunkcore.errors import OptionError, echo, suggestion
 from chunkcore.lazy import needed
 from chunkcore.plain import encodable
@@ -27,7 +26,6 @@ from chunkcore.tokens.tokenized import (
     RULES,
     BytePairText,
     CharacterText,
-    SpacedText,
     TokenCounter,
     TokenizedText,
     WordText,
@@ -126,16 +124,13 @@ class TiktokenCounter(TokenCounter):
     def count(self, text: str) -> int:
         return len(encode(self.name, text))
 
-    def count_many(self, texts: Sequence[str]) -> Numbers:
-        unique, places = distinct(texts)
+    def count_each(self, texts: Sequence[str]) -> Sequence[int]:
         fast = fast_encoder(self.name)
-        joined = "".join(unique)
+        joined = "".join(texts)
         clean, is_readable = read(joined)
         if fast is not None and is_readable and clean is joined:
-            counts = list(map(fast.count, unique))
-        else:
-            counts = list(map(self.count, unique))
-        return np.array(counts, dtype=np.int64)[places]
+            return list(map(fast.count, texts))
+        return super().count_each(texts)
 
     def boundaries(self, text: str) -> Numbers:
         lengths = token_byte_lengths(self.name).take(encode(self.name, text))
@@ -183,17 +178,13 @@ class HuggingFaceCounter(TokenCounter):
         return np.array([start for start, _ in encoding.offsets], dtype=np.int64)
 
     @cached_property
-    def _splits_at_space(self) -> bool:
+    def splits_at_space(self) -> bool:  # type: ignore[override]
         return splits_at_space(self.tokenizer)
 
-    def tokenize(self, *texts: str) -> TokenizedText:
-        return SpacedText(texts, self) if self._splits_at_space else TokenizedText(texts, self)
-
-    def count_many(self, texts: Sequence[str]) -> Numbers:
-        unique, places = distinct(texts)
-        readable = list(map(encodable, unique))
+    def count_each(self, texts: Sequence[str]) -> Sequence[int]:
+        readable = list(map(encodable, texts))
         encodings = self.tokenizer.encode_batch(readable, add_special_tokens=False)
-        return np.array(list(map(len, encodings)), dtype=np.int64)[places]
+        return list(map(len, encodings))
 
 
 def get_counter(spec: str | TokenCounter) -> TokenCounter:

@@ -219,9 +219,11 @@ class TokenCounter(ABC):
 
     Attributes:
         name: `get_counter` builds an equal counter from this string.
+        splits_at_space: whether no token depends on what is beyond a space, tab or line end.
     """
 
     name: str
+    splits_at_space = False
 
     @abstractmethod
     def boundaries(self, text: str) -> Numbers:
@@ -235,12 +237,17 @@ class TokenCounter(ABC):
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
         """How many tokens each text has; each distinct text is read once."""
-        counts = {text: self.count(text) for text in dict.fromkeys(texts)}
-        return np.array([counts[text] for text in texts], dtype=np.int64)
+        unique, places = distinct(texts)
+        return np.array(self.count_each(unique), dtype=np.int64)[places]
+
+    def count_each(self, texts: Sequence[str]) -> Sequence[int]:
+        """How many tokens each of some distinct texts has."""
+        return list(map(self.count, texts))
 
     def tokenize(self, *texts: str) -> TokenizedText:
         """The texts as one, each tokenized by itself."""
-        return TokenizedText(texts, self)
+        kind = SpacedText if self.splits_at_space else TokenizedText
+        return kind(texts, self)
 
     @classmethod
     def read(cls, options: str) -> TokenCounter:
