@@ -281,6 +281,24 @@ def halves(first: int, after: int, fits: Callable[[int, int], bool]) -> Iterator
             waiting += [(middle, after), (first, middle)]
 
 
+def whole_runs(ranges: Ranges, runs: Sequence[Range]) -> Ranges:
+    """Each run of ranges as one: from the first one's start to the end of the one before `after`."""
+    firsts, afters = as_table(runs).T
+    return np.column_stack((ranges[firsts, 0], ranges[afters - 1, 1]))
+
+
+def fitting(
+    source: TokenizedText, ranges: Ranges, maximum: int | None
+) -> Callable[[int, int], bool]:
+    """Whether the ranges `first` to ``after - 1``, as one, count at most `maximum`; None for no maximum."""
+
+    def fits(first: int, after: int) -> bool:
+        start, end = int(ranges[first, 0]), int(ranges[after - 1, 1])
+        return maximum is None or source.count(start, end) <= maximum
+
+    return fits
+
+
 def split_ranges_to_maximum(
     source: TokenizedText, ranges: Ranges, maximum: int | None, *, strip: bool = True
 ) -> Ranges:

@@ -15,8 +15,8 @@ from chunkcore.chunkers.base import Draft, chunkers
 from chunkcore.chunkers.semantic import Floats, SentenceChunker
 from chunkcore.models.base import Vectors, row_lengths, unit_rows
 from chunkcore.options import Bounds
-from chunkcore.packing import halves, split_ranges_to_maximum
-from chunkcore.spans import Numbers, Ranges, as_table
+from chunkcore.packing import fitting, halves, split_ranges_to_maximum, whole_runs
+from chunkcore.spans import Numbers, Ranges
 from chunkcore.text import Span
 from chunkcore.tokens import TokenizedText
 
@@ -87,11 +87,10 @@ class Hierarchical(SentenceChunker):
         if len(ranges) > 1:
             vectors = self._embed(source.slices(ranges))
             starts = segment_starts(vectors, self.window, self.deviations).tolist()
-        fits = _within(source, ranges, most)
+        fits = fitting(source, ranges, most)
         edges = pairwise(np.unique([0, *starts, len(ranges)]).tolist())
-        first, after = as_table([part for ends in edges for part in halves(*ends, fits)]).T
-        segments = np.column_stack((ranges[first, 0], ranges[after - 1, 1]))
-        return segments, (after - first).tolist()
+        runs = [run for ends in edges for run in halves(*ends, fits)]
+        return whole_runs(ranges, runs), [after - first for first, after in runs]
 
     def _clusters(
         self, source: TokenizedText, segments: Ranges, sentences: list[int]
@@ -106,7 +105,7 @@ class Hierarchical(SentenceChunker):
         def related(left: Cluster, right: Cluster) -> bool:
             return bool((unit[slice(*left)] @ unit[slice(*right)].T > threshold + _TIE).any())
 
-        fits = _within(source, segments, self.size)
+        fits = fitting(source, segments, self.size)
         clusters = initial_clusters(len(segments), related, fits)
         clusters = merged_clusters(clusters, related, fits)
         alone = [end - first == 1 and sentences[first] == 1 for first, end in clusters]
@@ -175,16 +174,6 @@ def peaks(values: Floats, threshold: float) -> Numbers:
     before = np.concatenate(([-1.0], values[:-1]))
     after = np.concatenate((values[1:], [-1.0]))
     return np.flatnonzero((values > threshold) & (values >= before) & (values > after))
-
-
-def _within(source: TokenizedText, ranges: Ranges, most: int | None) -> Fits:
-    """Whether the ranges `first` to ``after - 1``, as one chunk, count at most `most`."""
-
-    def fits(first: int, after: int) -> bool:
-        start, end = int(ranges[first, 0]), int(ranges[after - 1, 1])
-        return most is None or source.count(start, end) <= most
-
-    return fits
 
 
 def pair_statistics(unit: Floats) -> tuple[float, float]:

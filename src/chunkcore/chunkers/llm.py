@@ -43,8 +43,9 @@ from chunkcore.packing import (
     running_counts,
     split_ranges_to_maximum,
     trim_ranges,
+    whole_runs,
 )
-from chunkcore.spans import Numbers, Ranges, as_ranges, as_table
+from chunkcore.spans import Numbers, Ranges, as_ranges
 from chunkcore.text import Document, Span
 from chunkcore.tokens import TokenizedText
 
@@ -171,8 +172,7 @@ class WindowChunker(LLMChunker, ABC):
         return [Section(first + section.first, section.metadata) for section in sections]
 
     def _packed(self, source: TokenizedText, pieces: Ranges) -> Ranges:
-        first, after = as_table(pack(running_counts(source, pieces), self.size)).T
-        rows = np.column_stack((pieces[first, 0], pieces[after - 1, 1]))
+        rows = whole_runs(pieces, pack(running_counts(source, pieces), self.size))
         return split_ranges_to_maximum(source, rows, self.size)
 
     def _joined(self, source: TokenizedText, drafts: list[Draft]) -> Iterator[Draft]:

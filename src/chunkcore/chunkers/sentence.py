@@ -23,7 +23,15 @@ from chunkcore.chunkers.base import Chunker, chunkers
 from chunkcore.chunkers.semantic import SemanticOverlap, check_overlap
 from chunkcore.errors import OptionError
 from chunkcore.options import Bounds
-from chunkcore.packing import halves, join_ranges, pack, running_counts, split_to_maximum
+from chunkcore.packing import (
+    fitting,
+    halves,
+    join_ranges,
+    pack,
+    running_counts,
+    split_to_maximum,
+    whole_runs,
+)
 from chunkcore.spans import Numbers, Range, Ranges, as_table
 from chunkcore.tokens import TokenizedText
 
@@ -105,15 +113,11 @@ class Sentence(Chunker):
         """The chunks of some sentences. A chunk over the maximum shares nothing and is halved until it fits."""
         maximum: int = self.hard_maximum
         sums = running_counts(source, sentences)
-        begins, afters = as_table(
-            pack(sums, self.size, firsts=self._shared(sums, topics).data)
-        ).T.tolist()
+        runs = pack(sums, self.size, firsts=self._shared(sums, topics).data)
+        begins, afters = as_table(runs).T.tolist()
         starts, ends = sentences.T.tolist()
-        over = source.counts(sentences[begins, 0], sentences[np.array(afters) - 1, 1]) > maximum
-
-        def fits(first: int, after: int) -> bool:
-            return source.count(starts[first], ends[after - 1]) <= maximum
-
+        over = source.counts(*whole_runs(sentences, runs).T) > maximum
+        fits = fitting(source, sentences, maximum)
         chunks: list[Range] = []
         least = 0  # the first sentence that the next chunk may share
         for begin, first, after, is_over in zip(
