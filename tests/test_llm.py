@@ -231,7 +231,7 @@ def test_a_string_names_a_model_and_an_endpoint(spec, model, url):
         ("openai:m@http://localhost/v1?a=b", "neither \\? nor #"),
         ("openai:m@http://localhost/v1#temprature=1", "no option 'temprature': .* did you mean 'temperature'"),
         ("openai:m@http://localhost/v1#temperature", "expected option=value"),
-        ("openai:m@http://localhost/v1#temperature=nan", "temperature is a number, got nan"),
+        ("openai:m@http://localhost/v1#temperature=nan", "temperature is a number, got 'nan'"),
         ("openai:m@http://localhost/v1#tries=1&tries=2", "given twice"),
         ("openai:m@http://localhost/v1#concurrency=0", "concurrency is at least 1"),
         ("openai:m@http://localhost/v1#key=sk-12345", "an environment variable that ends in _API_KEY"),

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urljoin, urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from chunkcore.models.llm.base import (
     Schema,
     SchemaRefusedError,
 )
-from chunkcore.options import check_number, check_option_names
+from chunkcore.options import check_number, check_option_names, read_value
 from chunkcore.plain import digest, encodable
 from chunkcore.registry import Registry
 
@@ -146,7 +146,7 @@ class Endpoint:
         self.url = _checked_url(self.url)
         if not isinstance(self.model, str) or not self.model.strip():
             raise OptionError(f"an endpoint's model has a name, got {self.model!r}")
-        if self.key and not _KEY_NAME.fullmatch(self.key):
+        if self.key and not _KEY_NAME.fullmatch(str(self.key)):
             raise OptionError(
                 "key names an environment variable that ends in _API_KEY, and is not the key itself"
             )
@@ -291,36 +291,27 @@ def _checked_url(url: str) -> str:
 
 # ---- From a string
 
-_READERS: dict[str, Callable[[str], Any]] = {"key": str, "timeout": float, "tries": int}
+_OPTIONS = ("key", "timeout", "tries")
 
 
-def read_address(
-    rest: str, readers: Mapping[str, Callable[[str], Any]], noun: str
-) -> tuple[str, str, dict[str, Any]]:
+def read_address(rest: str, names: Sequence[str], noun: str) -> tuple[str, str, dict[str, Any]]:
     """The model, the URL ("" for none) and the options of ``MODEL@URL#option=value&option=value``.
 
     What follows the # is never sent. Raises `OptionError`: a wrong option.
     """
     address, _, written = rest.partition("#")
-    try:
-        pairs = parse_qsl(written, keep_blank_values=True, strict_parsing=bool(written))
-    except ValueError as error:
-        raise OptionError(f"expected option=value&option=value after the # of {noun}") from error
-    check_option_names(noun, dict(pairs), readers)
-    options = {}
-    for name, value in pairs:
-        if name in options:
-            raise OptionError(f"the option {name} of {noun} is given twice; keep one")
-        try:
-            options[name] = readers[name](value)
-        except ValueError as error:
+    options: dict[str, Any] = {}
+    for part in filter(None, written.split("&")):
+        name, equals, value = part.partition("=")
+        if not equals or name in options:
+            # Not repeated: it may be a key.
             raise OptionError(
-                f"the option {name} of {noun} is a number, got {echo(value)}"
-            ) from error
+                f"expected option=value&option=value after the # of {noun}, with no option given twice"
+            )
+        options[name] = None if value == "none" else read_value(value, name)
+    check_option_names(noun, options, names)
     model, at, url = address.rpartition("@")
-    if not at:
-        model, url = address, ""
-    return model, url, options
+    return (model, url, options) if at else (address, "", options)
 
 
 # ---- Embedding models
@@ -380,7 +371,7 @@ class OpenAIEmbedder(Fingerprinted):
 
 def openai_embedder(rest: str) -> OpenAIEmbedder:
     """An embedding model of an endpoint: openai:MODEL, of api.openai.com, or openai:MODEL@URL."""
-    model, url, options = read_address(rest, _READERS, "an embedder")
+    model, url, options = read_address(rest, _OPTIONS, "an embedder")
     usual = os.environ.get("OPENAI_BASE_URL", "")
     if url or not usual:
         return OpenAIEmbedder(model, url or OPENAI, **options)
@@ -463,9 +454,9 @@ class OpenAILLM(MeteredLLM):
         endpoint = Endpoint(self.model, self.base_url, self.key, self.timeout, self.tries)
         if self.temperature is not None:
             check_number("temperature", self.temperature, whole=False)
+            self.temperature = float(self.temperature)
         if self.max_tokens is not None:
             check_number("max_tokens", self.max_tokens, 1)
-        check_number("concurrency", self.concurrency, 1)
         self.base_url = endpoint.url
         options = []
         for field in fields(self)[2:]:
@@ -646,7 +637,7 @@ def get_llm(spec: str | LLM) -> LLM:
     Raises `OptionError`: the string is of another form, or an option is unknown or out of range.
 
     >>> get_llm("openai:gpt-5-mini@https://api.openai.com/v1#temperature=none&timeout=30")
-    OpenAILLM('openai:gpt-5-mini@https://api.openai.com/v1#temperature=none&timeout=30.0')
+    OpenAILLM('openai:gpt-5-mini@https://api.openai.com/v1#temperature=none&timeout=30')
     >>> get_llm("gpt-5-mini")
     Traceback (most recent call last):
     chunkcore.errors.OptionError: a language model is openai:MODEL@URL, ... or an object that is one; got 'gpt-5-mini'
@@ -686,14 +677,15 @@ def _kind(spec: str) -> tuple[Callable[[str], LLM], str]:
 def _openai(rest: str) -> LLM:
     """A model behind an endpoint of OpenAI's protocol: openai:MODEL@URL."""
     model, cache = _parsed(rest)
-    return CachedLLM(model, LLMCache(Path(cache).expanduser())) if cache else model
+    return CachedLLM(model, LLMCache(Path(str(cache)).expanduser())) if cache else model
 
 
-def _parsed(rest: str) -> tuple[OpenAILLM, str]:
-    model, url, options = read_address(rest, _LLM_READERS, "a language model")
+def _parsed(rest: str) -> tuple[OpenAILLM, str | None]:
+    names = [field.name for field in fields(OpenAILLM)[2:]]
+    model, url, options = read_address(rest, [*names, "cache"], "a language model")
     if not url:
         raise _no_llm(f"openai:{rest}", "")
-    cache: str = options.pop("cache", "")
+    cache = options.pop("cache", None)
     return OpenAILLM(model, url, **options), cache
 
 
@@ -703,12 +695,3 @@ def _no_llm(spec: str, others: str) -> OptionError:
     return OptionError(
         f"a language model is {_FORM}{others}, or an object that is one; got {shown}"
     )
-
-
-_LLM_READERS: dict[str, Callable[[str], Any]] = {
-    **_READERS,
-    "temperature": lambda text: None if text == "none" else float(text),
-    "max_tokens": lambda text: None if text == "none" else int(text),
-    "concurrency": int,
-    "cache": str,
-}
