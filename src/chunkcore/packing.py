@@ -281,7 +281,7 @@ def halves(first: int, after: int, fits: Callable[[int, int], bool]) -> Iterator
             waiting += [(middle, after), (first, middle)]
 
 
-def whole_runs(ranges: Ranges, runs: Sequence[Range]) -> Ranges:
+def whole_runs(ranges: Ranges, runs: Ranges | Sequence[Range]) -> Ranges:
     """Each run of ranges as one: from the first one's start to the end of the one before `after`."""
     firsts, afters = as_table(runs).T
     return np.column_stack((ranges[firsts, 0], ranges[afters - 1, 1]))

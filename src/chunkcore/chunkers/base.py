@@ -16,7 +16,7 @@ import numpy as np
 from chunkcore import guesses
 from chunkcore.columns import LazyItems
 from chunkcore.concurrency import ordered
-from chunkcore.errors import OptionError, echo
+from chunkcore.errors import OptionError
 from chunkcore.models.base import Embedder
 from chunkcore.models.llm import check_llm, get_llm
 from chunkcore.models.loading import embedder_name, get_counter, get_embedder, tokenizing
@@ -406,7 +406,7 @@ def get_chunker(spec: str | Mapping[str, object] | Chunker, /, **options: Option
 
     `spec` is ``name:option=value,option=value`` (see `split_spec`), a mapping as from `Chunker.to_dict`, or a chunker.
 
-    Raises `OptionError`: no such chunker or option, an option given twice, or a value out of range.
+    Raises `OptionError`: no such chunker or option, or a value out of range.
 
     >>> get_chunker('recursive:size=50,keep=end,separators=["\\n\\n",", "],counter=words').separators
     ('\n\n', ', ')
@@ -422,11 +422,6 @@ def get_chunker(spec: str | Mapping[str, object] | Chunker, /, **options: Option
         name = settings.pop("name", None)
     else:
         name, settings = split_spec(spec)
-    twice = sorted(settings.keys() & options)
-    if twice:
-        raise OptionError(
-            f"the option {twice[0]} is given twice, in {echo(spec)} and beside it; keep one"
-        )
     kind: Any = chunkers.get(name)
     chunker: Chunker = kind(**settings, **options)
     return chunker
@@ -444,15 +439,13 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     """
     sized = dict(options)
     cls = chunkers.find(name)
-    defaults = {field.name: field.default for field in fields(cls)} if cls else {}
-    if type(defaults.get("size")) is not int or "size" in sized or embedder.max_tokens is None:
+    if type(getattr(cls, "size", None)) is not int or "size" in sized or not embedder.max_tokens:
         return sized
     counter = getattr(sized.get("counter"), "name", sized.get("counter"))
     size = int(_SHARE * embedder.max_tokens * _PER_TOKEN.get(str(counter), 1.0))
     # For short models: a chunk is at least one piece.
-    piece = {**defaults, **sized}.get("piece_size")
-    least = piece if isinstance(piece, int) else 1
-    sized["size"] = max(1, size, least)
+    least = sized.get("piece_size") or getattr(cls, "piece_size", None) or 1
+    sized["size"] = max(size, least)
     if counter is None and tokenizing(embedder) is not None:
         sized["counter"] = "embedder"
     return sized

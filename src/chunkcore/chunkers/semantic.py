@@ -7,6 +7,7 @@ from abc import ABC
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import sqrt
 from typing import Any, Literal, cast
 
@@ -25,6 +26,7 @@ from chunkcore.packing import (
     pack,
     running_counts,
     split_ranges_to_maximum,
+    whole_runs,
 )
 from chunkcore.spans import Flags, Ranges
 from chunkcore.tokens import TokenizedText
@@ -286,23 +288,23 @@ def group_pieces(
     if not len(pieces):
         return pieces
     begins = np.append(True, cuts)
-    rows = _rows(pieces, begins)
     if maximum is not None:
+        runs = _runs(begins)
+        is_over = source.counts(*whole_runs(pieces, runs).T) > maximum
         sums = running_counts(source, pieces)
-        edges = np.append(begins.nonzero()[0], len(pieces))
-        runs = np.column_stack((edges[:-1], edges[1:]))[source.counts(*rows.T) > maximum]
-        begins[[begin for begin, _ in pack(sums, maximum, runs=runs.tolist())]] = True
-        rows = _rows(pieces, begins)
+        packed = pack(sums, maximum, runs=runs[is_over].tolist())
+        begins[[begin for begin, _ in packed]] = True
+    rows = whole_runs(pieces, _runs(begins))
     parts = split_ranges_to_maximum(source, rows, maximum)
     gaps = np.zeros(len(parts))
     gaps[parts[:, 0].searchsorted(rows[:, 0])] = np.append(0.0, distances)[begins]
     return join_ranges(source, parts, minimum, maximum, gaps.tolist())
 
 
-def _rows(pieces: Ranges, begins: Flags) -> Ranges:
-    """Chunks of pieces, from each that begins one to the next."""
-    ends = np.append(begins[1:], True)
-    return np.column_stack((pieces[begins, 0], pieces[ends, 1]))
+def _runs(begins: Flags) -> Ranges:
+    """The chunks as runs of pieces, from each that begins one to the next."""
+    edges = np.append(begins.nonzero()[0], len(begins))
+    return np.column_stack((edges[:-1], edges[1:]))
 
 
 @chunkers.register("kamradt")
@@ -371,10 +373,9 @@ class KamradtModified(SentenceChunker):
         """The threshold of the fewest cuts that leave no chunk of several pieces over `size`."""
 
         def too_large(threshold: float) -> bool:
-            begins = np.append(True, distances > threshold)
-            rows = _rows(pieces, begins)
-            several = ~(begins & np.append(begins[1:], True))[begins]
-            return bool((source.counts(*rows[several].T) > self.size).any())
+            runs = _runs(np.append(True, distances > threshold))
+            several = whole_runs(pieces, runs[runs[:, 1] - runs[:, 0] > 1])
+            return bool((source.counts(*several.T) > self.size).any())
 
         # Only the distances change the cuts; below all of them each piece is a chunk.
         thresholds = [-np.inf, *np.unique(distances).tolist()]
@@ -452,9 +453,8 @@ class DualSemantic(SentenceChunker):
         if len(blocks) < 2:
             return blocks
         unit = unit_rows(self._embed(source.slices(blocks)))
-        begins = np.zeros(len(blocks), dtype=np.bool_)
-        begins[self._firsts(source, blocks, unit)] = True
-        rows = _rows(blocks, begins)
+        edges = [*self._firsts(source, blocks, unit), len(blocks)]
+        rows = whole_runs(blocks, list(pairwise(edges)))
         if self.size_of == "pieces":
             return rows
         return join_ranges(source, rows, self.minimum, self.size)

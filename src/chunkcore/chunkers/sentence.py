@@ -174,10 +174,8 @@ def _with_whole_lines(source: TokenizedText, sentences: Ranges, size: int) -> Ra
     fits = (firsts < afters) & (source.counts(*lines.T) <= size)  # and a sentence begins there
     firsts, afters = firsts[fits], afters[fits]
     starts[firsts] = lines[fits, 0]  # with their indents
-    edges = np.zeros(len(sentences) + 1, dtype=np.int64)
-    edges[firsts] += 1
-    edges[afters - 1] -= 1
-    goes_on |= np.cumsum(edges)[:-1] > 0
+    for first, after in zip(firsts.tolist(), afters.tolist(), strict=True):
+        goes_on[first : after - 1] = True
     for start, end in parts:
         first = begin = int(sentences[:, 1].searchsorted(start, side="right"))
         after = int(starts.searchsorted(end))
@@ -292,7 +290,7 @@ class FixedSentences(Chunker):
         reach = self._reach(source, rows, edges)
         chunks: list[Range] = []
         begin = -1
-        for reached, end in zip(reach, edges[1:], strict=True):
+        for reached, end in zip(reach, edges[1:], strict=False):
             begin = max(begin + 1, reached)
             chunks.append((rows[begin][0], rows[end - 1][1]))
         return join_ranges(source, chunks, self.minimum)
@@ -301,8 +299,6 @@ class FixedSentences(Chunker):
         """For each chunk, the first sentence that it may repeat."""
         if isinstance(self.overlap, int):
             return [max(0, first - self.overlap) for first in edges[:-1]]
-        if not rows:
-            return []
         overlap = cast("SemanticOverlap", self.overlap)
         topics = overlap.topics([source.text[start:end] for start, end in rows])
         reach = [0]

@@ -385,8 +385,7 @@ def fetch(model: str, files: Sequence[str]) -> Path:
     try:
         folder = hub.snapshot_download(model, allow_patterns=list(files), local_files_only=offline)
     except Exception as error:  # of the hub, the network or the file system: one remedy
-        first_line, _, _ = str(error).strip().partition("\n")
-        reason = f"{type(error).__name__}: {shortened(first_line, 100)}"
+        reason = f"{type(error).__name__}: {shortened(str(error), 100)}"
         if offline:
             reason = (
                 "no such folder, nothing downloaded under this name, and the hub cannot be reached"

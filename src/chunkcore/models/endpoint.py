@@ -32,7 +32,7 @@ from chunkcore.models.llm.base import (
     Schema,
     SchemaRefusedError,
 )
-from chunkcore.options import check_number, check_option_names, read_value
+from chunkcore.options import check_number, check_option_names, plain_options, read_value
 from chunkcore.plain import digest, encodable
 from chunkcore.registry import Registry
 
@@ -458,15 +458,13 @@ class OpenAILLM(MeteredLLM):
         if self.max_tokens is not None:
             check_number("max_tokens", self.max_tokens, 1)
         self.base_url = endpoint.url
-        options = []
-        for field in fields(self)[2:]:
-            value = getattr(self, field.name)
-            if value != field.default:
-                shown = "none" if value is None else value
-                options.append(f"{field.name}={shown}")
         name = f"openai:{self.model}@{self.base_url}"
-        if options:
-            name += f"#{'&'.join(options)}"
+        options = [
+            f"{option}={'none' if value is None else value}"
+            for option, value in plain_options(self, changed=True).items()
+        ]
+        if options[2:]:
+            name += f"#{'&'.join(options[2:])}"
         identity = digest([self.model, self.base_url, self.temperature, self.max_tokens], 8)
         super().__init__(
             name=name,

@@ -185,9 +185,8 @@ def _load(source: str) -> Any:
         try:
             return package.SentenceTransformer(source)
         except Exception as error:
-            first_line, _, _ = str(error).strip().partition("\n")
             raise OptionError(
-                f"no model {source!r} ({type(error).__name__}: {shortened(first_line, 500)}): expected "
+                f"no model {source!r} ({type(error).__name__}: {shortened(str(error), 500)}): expected "
                 "the folder of a sentence-transformers model, or the name of one on the hub"
             ) from error
 
