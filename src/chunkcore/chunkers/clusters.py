@@ -21,7 +21,7 @@ from chunkcore.lazy import needed
 from chunkcore.models.base import Embedder, Vectors, embed, unit_rows
 from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
 from chunkcore.options import Bounds
-from chunkcore.packing import halves, join_ranges, pack, split_ranges_to_maximum
+from chunkcore.packing import halves, join_ranges, pack, split_ranges_to_maximum, whole_runs
 from chunkcore.spans import Flags, Numbers, Ranges
 from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenizedText
@@ -330,14 +330,13 @@ class ClusterSemantic(Chunker):
         pieces = small_pieces(source, self.piece_size, self.size_of, self.separators)
         if len(pieces) < 2:
             return pieces
-        texts = source.slices(pieces)
-        vectors = embed(get_embedder(self.embedder), texts)
+        vectors = embed(get_embedder(self.embedder), source.slices(pieces))
         most = min(self.size // self.piece_size, len(pieces))
         fits = None if self.size_of == "pieces" else self._fitting(source, pieces, most)
         sizes = optimal_segmentation(vectors, most, mean=self.mean, fits=fits)
-        lasts = np.cumsum(sizes) - 1
-        rows = np.column_stack((pieces[lasts - sizes + 1, 0], pieces[lasts, 1]))
-        distances = neighbour_distances(vectors)[lasts[:-1]]
+        afters = np.cumsum(sizes)
+        rows = whole_runs(pieces, np.column_stack((afters - sizes, afters)))
+        distances = neighbour_distances(vectors)[afters[:-1] - 1]
         return join_ranges(source, rows, self.minimum, self.size, [0.0, *distances.tolist()])
 
     def _fitting(self, source: TokenizedText, pieces: Ranges, most: int) -> Flags:

@@ -147,13 +147,11 @@ class WindowChunker(LLMChunker, ABC):
             end = self._window_end(sums, first)
             sections = self._sections(source, pieces, first, end)
             is_final = len(sections) == 1 or (end == len(pieces) and self.keeps_last)
-            stop = end if is_final else sections[-1].first
-            ends = [*(section.first for section in sections[1:]), end]
+            first = end if is_final else sections.pop().first
+            ends = [*(section.first for section in sections[1:]), first]
             for section, after in zip(sections, ends, strict=True):
-                if section.first < stop:
-                    rows = self._packed(source, pieces[section.first : after]).tolist()
-                    drafts += [Draft((Span(*row),), section.metadata) for row in rows]
-            first = stop
+                rows = self._packed(source, pieces[section.first : after]).tolist()
+                drafts += [Draft((Span(*row),), section.metadata) for row in rows]
         return list(self._joined(source, drafts))
 
     def _window_end(self, sums: Numbers, first: int) -> int:
