@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.columns import distinct
 from chunkcore.errors import OptionError
 from chunkcore.spans import Flags, Numbers
 from chunkcore.text import Document
