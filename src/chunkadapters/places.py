@@ -452,15 +452,15 @@ class _Page(NamedTuple):
     label: str = ""
 
 
-def join_pages(documents: object, *, separator: str = "\n") -> Document:
+def join_pages(documents: object) -> Document:
     r"""One chunkcore `Document` of a file's pages, with page marks, so that chunks cross pages and still name them.
 
     Args:
         documents: LangChain's documents of a file (``page`` from 0, ``page_label`` or ``page_number``), LlamaIndex'
             (``page_label``), or Haystack's (``page_number``, or form feeds in one document).
-        separator: between pages.
 
-    The id is the pages' ``source``, ``file_path`` or ``file_name``; the metadata are those that all pages share.
+    Line ends stand between pages. The id is the pages' ``source``, ``file_path`` or ``file_name``; the metadata are
+    those that all pages share.
 
     Raises `DataError`: no text, several sources (see `join_pages_by_source`), or not documents of these kinds.
 
@@ -470,7 +470,7 @@ def join_pages(documents: object, *, separator: str = "\n") -> Document:
     >>> joined.text, joined.pages_of(Span(3, 7)), joined.id
     ('Black\ntea', (1, 2), 'a.pdf')
     """
-    joined = join_pages_by_source(documents, separator=separator)
+    joined = join_pages_by_source(documents)
     if len(joined) > 1:
         names = ", ".join(repr(document.id) for document in joined[:3])
         raise DataError(
@@ -479,7 +479,7 @@ def join_pages(documents: object, *, separator: str = "\n") -> Document:
     return joined[0]
 
 
-def join_pages_by_source(documents: object, *, separator: str = "\n") -> list[Document]:
+def join_pages_by_source(documents: object) -> list[Document]:
     """`join_pages` for the pages of several files, in the order of their first pages."""
     if isinstance(documents, str | Mapping) or not isinstance(documents, Iterable):
         raise DataError(f"expected a list of documents, got {type(documents).__name__}")
@@ -489,7 +489,7 @@ def join_pages_by_source(documents: object, *, separator: str = "\n") -> list[Do
             sources[page.source].append(page)
     if not sources:
         raise DataError("expected at least one document, got none")
-    return [_joined(source, pages, separator) for source, pages in sources.items()]
+    return [_joined(source, pages) for source, pages in sources.items()]
 
 
 def _pages(document: object, number: int) -> list[_Page]:
@@ -527,19 +527,19 @@ def page_of(metadata: MetadataLike) -> Page:
     return number, label
 
 
-def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
+def _joined(source: str, pages: Sequence[_Page]) -> Document:
     texts = []
     marks = []
     end = number = 0
     # Elements of one page, as some loaders give, are one page.
     for (stated, label), group in groupby(pages, key=lambda page: (page.number, page.label)):
-        text = separator.join([page.text for page in group if page.text])
+        text = "\n".join([page.text for page in group if page.text])
         number = number + 1 if stated is None else stated
         if not text.strip():
             continue  # a picture: it has a number and no text
         texts.append(text)
         marks.append(_page_mark(number, end, end + len(text), label))
-        end += len(text) + len(separator)
+        end += len(text) + 1
     if not texts:
         raise DataError(
             f"the pages of {source!r} have no text: they may be pictures; recognise their text first (OCR)"
@@ -547,7 +547,7 @@ def _joined(source: str, pages: Sequence[_Page], separator: str) -> Document:
     metadata = shared_items([page.metadata for page in pages])
     for key in PAGE_KEYS:
         metadata.pop(key, None)
-    return Document(source, separator.join(texts), metadata, tuple(marks))
+    return Document(source, "\n".join(texts), metadata, tuple(marks))
 
 
 def shared_items(mappings: Sequence[MetadataLike]) -> Metadata:

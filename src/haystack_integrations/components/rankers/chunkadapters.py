@@ -41,13 +41,15 @@ from chunkcore.text import Document as CoreDocument
 Documents = list[Document | CoreDocument]
 
 
+@dataclass(eq=False)
 class Indexed(Serialized):
     """A component with a local index, which is opened by `warm_up` or the first run."""
 
-    index: IndexLike | None
-    documents: Documents | None
-    counter: TokenCounterLike
-    local_index: LocalIndex
+    index: IndexLike | None = None
+    documents: Documents | None = None
+    max_tokens: MaxTokens = 1000
+    k: int | None = None
+    counter: TokenCounterLike = "cl100k_base"
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -136,13 +138,8 @@ class ChunkcorePassageRanker(Indexed):
     ['Tea is hot. It boils.']
     """
 
-    index: IndexLike | None = None
-    documents: Documents | None = None
     show: Show = "hits"
-    max_tokens: MaxTokens = 1000
-    k: int | None = None
     balance: float = BALANCE
-    counter: TokenCounterLike = "cl100k_base"
     order: Order = "score"
 
     @component.output_types(documents=list[Document])

@@ -10,13 +10,11 @@ from haystack import Document, component
 from haystack.errors import FilterError
 from haystack.utils.filters import document_matches_filter
 
-from chunkadapters.behind import IndexLike, MaxTokens, TokenCounterLike
 from chunkadapters.haystack.documents import DocumentLists
 from chunkadapters.places import MetadataLike
 from chunkcore.errors import OptionError, echo
 from chunkcore.retrieval.where import check_values
 from haystack_integrations.components.rankers.chunkadapters import (
-    Documents,
     Indexed,
     passage_document,
 )
@@ -67,12 +65,7 @@ class ChunkcoreIndexRetriever(Indexed):
     [1, 0]
     """
 
-    index: IndexLike | None = None
-    documents: Documents | None = None
     filters: dict[str, Any] | None = None
-    max_tokens: MaxTokens = 1000
-    k: int | None = None
-    counter: TokenCounterLike = "cl100k_base"
 
     def __post_init__(self) -> None:
         _check_filters(self.filters)
