@@ -146,9 +146,9 @@ def _summary(generated: Generated, used: str, output: Path) -> Iterator[str]:
         for stage, reason in _STAGES.items()
         if counts[stage]
     )
-    filtered = generated.filtered
-    if filtered and filtered.relevance is not None:
-        yield f"An excerpt is unrelated under a cosine of {filtered.relevance:.3f}"
+    relevance = generated.filtered.relevance
+    if relevance is not None:
+        yield f"An excerpt is unrelated under a cosine of {relevance:.3f}"
     yield used
     if generated.stopped not in ("", INTERRUPTED):
         yield f"Fewer questions than wanted: {generated.stopped}. {output.with_suffix('.rejected.jsonl')} says why"

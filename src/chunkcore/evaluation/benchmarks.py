@@ -174,7 +174,7 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     kind = path.suffix.lower()
     if kind in TABLES:
         return _table_rows(path)
-    _, first = next(iter(text_lines(path)), (0, "{"))
+    _, first = next(text_lines(path))
     if kind == ".txt" and not first.startswith("{"):
         raise DataError(
             f"{path} is without evidence: mark it with chunkcore questions label DOCS --questions {path}"

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -142,13 +143,19 @@ def check_baseline(
             f"{report.name}: the change of {measure} is not known, as it is not defined here."
         )
     low, high = (measure.show(end, signed=True) for end in (change.low, change.high))
-    where = f"{_common(report, earlier, now)} (95 % interval of the change {low} to {high})"
+    common = len(now.query_ids)
+    noun, others = "question", ""
+    for side, state in ((report, "new"), (earlier, "gone")):
+        if len(side.query_ids) > common:
+            noun = "common question"
+            others += f", {len(side.query_ids) - common:,} {state}"
+    interval = f"95 % interval of the change {low} to {high}"
     was, shown = (measure.show(side.mean(measure)) + measure.suffix for side in (before, now))
     moved = f"stayed at {shown}"
     if abs(change.mean) >= _ROUNDING:
         verb = "rose" if change.mean > 0 else "fell"
         moved = f"{verb} from {was} to {shown}"
-    about = f"{report.name}: {measure} {moved} {where}"
+    about = f"{report.name}: {measure} {moved} on {counted(common, noun)}{others} ({interval})"
     if change.mean > -_ROUNDING:
         return Check(f"{about}: passed.")
     if change.distinct:
@@ -157,17 +164,6 @@ def check_baseline(
     if change.low * change.high > 0:
         doubt = "but too few questions differ to tell"
     return Check(f"{about}, {doubt}: passed.")
-
-
-def _common(report: Report, earlier: Report, paired: Report) -> str:
-    """The questions of both reports, and how many only one of them has."""
-    common = len(paired.query_ids)
-    noun, others = "question", ""
-    for side, state in ((report, "new"), (earlier, "gone")):
-        if len(side.query_ids) > common:
-            noun = "common question"
-            others += f", {len(side.query_ids) - common:,} {state}"
-    return f"on {counted(common, noun)}{others}"
 
 
 def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, Report]:
@@ -194,11 +190,9 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
     same = [earlier_rows[query] for query in names]
     scores = np.stack((report.values(measure)[rows], earlier.values(measure)[same]))
     scores[:, np.isnan(scores).any(axis=0)] = math.nan
-    now, before = (
-        Report(name, "", names, ("",) * len(rows), {measure: row}, documents=documents)
-        for name, row in zip(("now", "before"), scores, strict=True)
-    )
-    return now, before
+    alike = partial(Report, benchmark="", query_ids=names, collections=names, documents=documents)
+    now, before = scores
+    return alike("now", scores={measure: now}), alike("before", scores={measure: before})
 
 
 def check_names(names: Sequence[str], earlier: Sequence[Report]) -> None:

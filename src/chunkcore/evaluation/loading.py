@@ -91,6 +91,10 @@ class EvidenceFinder:
         self._documents = {document.id: document for document in documents}
         self._listed = list(self._documents.values())
         self._untried = _TRIED
+        # Their indexes are made when they are used.
+        texts = [document.text for document in self._listed]
+        self._all = Searchable(texts, None, window=_WINDOW, stride=_STRIDE)
+        self._aligner = Aligner(self._listed)
         self._loosened = cache(lambda name: loosen(without_tags(self._documents[name])))
 
     def find(self, entry: Any, document_id: str = "") -> Evidence:
@@ -228,15 +232,6 @@ class EvidenceFinder:
         for document in chosen:
             for start in occurrences(document.text, text):
                 yield document, Span(start, start + len(text))
-
-    @cached_property
-    def _all(self) -> Searchable:
-        texts = [document.text for document in self._listed]
-        return Searchable(texts, None, window=_WINDOW, stride=_STRIDE)
-
-    @cached_property
-    def _aligner(self) -> Aligner:
-        return Aligner(self._listed)
 
 
 def _bare(text: str) -> str:

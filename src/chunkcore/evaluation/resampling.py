@@ -313,18 +313,17 @@ def randomisation_test(
     observed = np.abs(sums.sum(axis=0)) - 1e-9 * np.abs(sums).sum(axis=0)
     order = np.argsort(observed, kind="stable")
     sums, observed = sums[:, order], observed[order]
-    alone = np.zeros(len(observed))
-    together = np.zeros(len(observed))
+    counts = np.zeros((2, len(observed)))  # alone, and together
     patterns = 0
     for signs in _sign_patterns(len(sums), flips, seed, columns=len(observed)):
         apart = np.abs(signs @ sums)
-        farthest = np.maximum.accumulate(apart, axis=1)
-        alone += np.count_nonzero(apart >= observed, axis=0)
-        together += np.count_nonzero(farthest >= observed, axis=0)
+        counts[0] += np.count_nonzero(apart >= observed, axis=0)
+        np.maximum.accumulate(apart, axis=1, out=apart)
+        counts[1] += np.count_nonzero(apart >= observed, axis=0)
         patterns += len(signs)
-    together = np.maximum.accumulate(together[::-1])[::-1]
-    shares = np.full((2, len(order)), math.nan)
-    shares[:, order] = np.stack((alone, together)) / patterns
+    counts[1] = np.maximum.accumulate(counts[1, ::-1])[::-1]
+    shares = np.full(counts.shape, math.nan)
+    shares[:, order] = counts / patterns
     shares[:, np.isnan(differences).all(axis=0)] = math.nan
     return PValues(*shares)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -105,7 +105,27 @@ def write_run(
     if it is not located; with the benchmark also a digest of the text at the place, so that `read_run` detects changed
     documents. Raises `OSError`: the file cannot be written.
     """
-    body = list(_json_run(run, benchmark))
+    documents = {} if benchmark is None else {one.id: one for one in benchmark.documents}
+    body = []
+    for query, pieces in run.results.items():
+        if not pieces:
+            body.append(utf8_line({"query_id": query, "results": []}))
+        scores = [float(piece.score) for piece in pieces]
+        is_falling = scores == sorted(scores, reverse=True) and all(map(math.isfinite, scores))
+        for rank, piece in enumerate(pieces, start=1):
+            row: JsonObject = {"query_id": query, "rank": rank}
+            if is_falling:
+                row["score"] = scores[rank - 1]
+            if piece.id:
+                row["id"] = piece.id
+            row["document_id"] = piece.document_id
+            if not piece.spans:
+                row["text"] = piece.text
+            else:
+                row["spans"] = pairs_of(piece.spans)
+                if piece.document_id in documents:
+                    row["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
+            body.append(utf8_line(row))
     return write_parts(Path(path), [utf8_line(_header(body)), *body])
 
 
@@ -207,32 +227,6 @@ def _number(row: JsonObject, key: str) -> float:
     if not math.isfinite(number):
         raise DataError(f"the {key} is a finite number, got {value!r:.60}")
     return number
-
-
-def _json_run(
-    run: Run,
-    benchmark: Benchmark | None,
-) -> Iterator[bytes]:
-    documents = {} if benchmark is None else {one.id: one for one in benchmark.documents}
-    for query, pieces in run.results.items():
-        if not pieces:
-            yield utf8_line({"query_id": query, "results": []})
-        scores = [float(piece.score) for piece in pieces]
-        is_falling = scores == sorted(scores, reverse=True) and all(map(math.isfinite, scores))
-        for rank, piece in enumerate(pieces, start=1):
-            row = {"query_id": query, "rank": rank}
-            if is_falling:
-                row["score"] = float(piece.score)
-            if piece.id:
-                row["id"] = piece.id
-            row["document_id"] = piece.document_id
-            if not piece.spans:
-                row["text"] = piece.text
-            else:
-                row["spans"] = pairs_of(piece.spans)
-                if piece.document_id in documents:
-                    row["digest"] = slices_digest(documents[piece.document_id].text, piece.spans)
-            yield utf8_line(row)
 
 
 _NO_FILE_NAME = re.compile(r"[^\w.=-]+")

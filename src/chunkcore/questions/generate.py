@@ -242,6 +242,7 @@ class QuestionWriter:
 
 
 INTERRUPTED = "it was interrupted"
+_UNFILTERED = Filtered(None, ())
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class Generated:
         rows: one question each, as in a ``questions.jsonl``.
         rejections: in the order of asking.
         usage: calls of this run, and answers from the cache.
-        filtered: what the filters did; None without an embedder.
+        filtered: what the filters did: nothing without an embedder.
         stopped: why there are too few questions; "" if there are enough.
         info: seed, model, prompt, options.
     """
@@ -261,7 +262,7 @@ class Generated:
     rows: Sequence[Mapping[str, Any]]
     rejections: Sequence[Rejection]
     usage: Usage
-    filtered: Filtered | None = None
+    filtered: Filtered = _UNFILTERED
     stopped: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
 
@@ -316,16 +317,16 @@ def generate_benchmark(
         raise ModelError(
             f"{error}. What was answered is in the cache: do the same again to go on"
         ) from error
-    filtered = None
+    filtered = _UNFILTERED
     if embedder is not None and writer.kept:
         texts = [row["question"] for row in writer.kept]
         filtered = filter_questions(texts, list(map(_excerpts, writer.kept)), embedder)
     rejections, kept = list(writer.rejections), list(writer.kept)
-    for drop in filtered.dropped if filtered else ():
+    for drop in filtered.dropped:
         row = writer.kept[drop.place]
         kept.remove(row)
         sample, excerpts = Span(*row["sample"]), tuple(_excerpts(row))
-        stated = (drop.stage, drop.reason, row["question"], excerpts)
+        stated = drop.stage, drop.reason, row["question"], excerpts
         rejections.append(Rejection(row["id"], row["document_id"], sample, *stated))
     rejections.sort(key=lambda rejection: int(rejection.id[1:]))
     stopped = writer.stopped
@@ -355,10 +356,7 @@ def estimate_generation(
 
 
 def _info(
-    documents: Sequence[Document],
-    llm: LLM,
-    writer: QuestionWriter,
-    embedder: Embedder | None,
+    documents: Sequence[Document], llm: LLM, writer: QuestionWriter, embedder: Embedder | None
 ) -> dict[str, Any]:
     return {
         "chunkcore": installed_version(),
@@ -368,7 +366,7 @@ def _info(
         "options": asdict(writer.options),
         "documents_hash": documents_digest(documents),
         "asked": writer.asked,
-        "embedder": embedder.name if embedder is not None else None,
+        "embedder": embedder and embedder.name,
     }
 
 
@@ -389,7 +387,7 @@ def write_generated(questions: Path, generated: Generated) -> None:
         "checksum": digest(written),
         "rejected": len(generated.rejections),
         "stopped": generated.stopped,
-        "relevance_threshold": generated.filtered and generated.filtered.relevance,
+        "relevance_threshold": generated.filtered.relevance,
         **generated.info,
         "usage": asdict(generated.usage),
     }
