@@ -22,6 +22,7 @@ from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
     CONFIDENCE,
     FEWEST_UNALIKE,
+    Clusters,
     CurvePoint,
     PValues,
     column_means,
@@ -98,7 +99,7 @@ class Comparison(Frame):
         differences: of every pair, in the reports' order.
         intervals: of each system's own mean, by name.
         firsts: by name, the share of resamples in which the system has the highest mean.
-        by: what was resampled, "question" or "document".
+        clusters: each question's document if documents were resampled; None if questions were.
         baseline: the system in use today, by name.
 
     The other attributes are the arguments of `compare`.
@@ -112,7 +113,7 @@ class Comparison(Frame):
     resamples: int
     seed: int
     margin: float
-    by: Literal["question", "document"]
+    clusters: Clusters
     baseline: str
 
     def __repr__(self) -> str:
@@ -189,13 +190,13 @@ class Comparison(Frame):
         undecided = sum(not difference.distinct for difference in self.differences)
         shared = 1 - _ALPHA / undecided
         apart = self._apart(self.lead)
-        low, high = questions_to_show(self.margin, apart, shared, self._clusters)
+        low, high = questions_to_show(self.margin, apart, shared, self.clusters)
         return None if math.isnan(low) else (math.ceil(low), math.ceil(high))
 
     def units_needed(self, gap: Difference) -> int:
         """About how many documents (or questions, see `by`) show a gap of this size, among so many systems."""
         shared = 1 - _ALPHA / max(1, len(self.standing) - 1)
-        needed = units_to_show(self._apart(gap), shared, self._clusters)
+        needed = units_to_show(self._apart(gap), shared, self.clusters)
         return max(self.units + 1, math.ceil(needed))
 
     @property
@@ -209,8 +210,9 @@ class Comparison(Frame):
         return reports[gap.a].values(self.measure) - reports[gap.b].values(self.measure)
 
     @property
-    def _clusters(self) -> list[str] | None:
-        return shared_documents(self.reports[0].documents, self.by)
+    def by(self) -> Literal["question", "document"]:
+        """What was resampled."""
+        return "question" if self.clusters is None else "document"
 
     @cached_property
     def verdict(self) -> str:
@@ -257,7 +259,7 @@ class Comparison(Frame):
                 curves[report.name] = curve_points(
                     list(report.curve),
                     np.column_stack(list(report.curve.values())),
-                    self._clusters,
+                    self.clusters,
                     self.resamples,
                     self.seed,
                 )
@@ -326,7 +328,6 @@ def compare(
     units = units_of(apart, clusters)
     columns = _difference_columns(apart, drawn(apart), units, tests, margin)
     pairs = zip(combinations(names, 2), zip(*columns, strict=True), strict=True)
-    unit: Literal["question", "document"] = "question" if clusters is None else "document"
     return Comparison(
         reports=tuple(reports),
         measure=settled,
@@ -336,7 +337,7 @@ def compare(
         resamples=resamples,
         seed=seed,
         margin=margin,
-        by=unit,
+        clusters=clusters,
         baseline=baseline or names[0],
     )
 

@@ -242,10 +242,10 @@ def _bare(text: str) -> str:
 def document_name(name: Any) -> str:
     """The id of a question, or of the document that it names; numbers become strings, as in a ``documents.jsonl``.
 
-    Raises `EvidenceError`: neither a string nor a whole number.
+    "" for None. Raises `EvidenceError`: neither a string nor a whole number.
     """
-    if isinstance(name, str):
-        return name
+    if isinstance(name, str | None):
+        return name or ""
     if isinstance(name, bool) or not isinstance(name, Integral):  # NumPy's, too
         raise EvidenceError(
             f"documents and questions are named with a string or a whole number, got {echo(name)}"
@@ -322,15 +322,13 @@ class QuestionReader:
     def _query(self, identity: str, row: QuestionRow) -> Query:
         if isinstance(row.get("left_out"), str):
             raise EvidenceError(row["left_out"])
-        if row.get("id") is not None:
-            document_name(row["id"])
+        document_name(row.get("id"))  # raises
         question = row.get("question")
         if not isinstance(question, str) or not question.strip():
             raise EvidenceError(
                 f"the question is a text that is not blank, got {echo(question)}; the line has {echo(list(row))}"
             )
-        document_id = row.get("document_id")
-        document_id = "" if document_id is None else document_name(document_id)
+        document_id = document_name(row.get("document_id"))
         evidence = self._evidence(row, document_id)
         if evidence:
             document_id = evidence[0].document_id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import chain, compress, islice
@@ -231,31 +231,24 @@ class Scorer:
         """Each measure's mean with every ambiguous piece at its worst place, and at its best."""
         means = []
         for choose in (min, max):
-            results = {
-                query.id: list(self._moved(run.results[query.id], query, choose))
-                for query in self.benchmark.queries
-                if query.id in run.results
-            }
+            results = {}
+            for query in self.benchmark.queries:
+                pieces = run.results.get(query.id, ())
+                results[query.id] = [self._moved(piece, query, choose) for piece in pieces]
             report = self._report(replace(run, results=results), measures)
             means.append([report.mean(measure) for measure in measures])
         return {measure: tuple(pair) for measure, *pair in zip(measures, *means, strict=True)}
 
-    def _moved(
-        self,
-        pieces: Sequence[Retrieved],
-        query: Query,
-        choose: Callable[..., Span],
-    ) -> Iterator[Retrieved]:
-        """The pieces; an ambiguous one at the place of its text that `choose` takes by its evidence."""
-        for piece in pieces:
-            if piece.match == "ambiguous" and piece.text:
-                source = self.benchmark.document(piece.document_id).text
-                starts = islice(occurrences(source, piece.text), _OCCURRENCES)
-                places = [Span(start, start + len(piece.text)) for start in starts]
-                if places:
-                    place = choose(places, key=partial(_evidence_in, query, piece.document_id))
-                    piece = replace(piece, spans=(place,))
-            yield piece
+    def _moved(self, piece: Retrieved, query: Query, choose: Callable[..., Span]) -> Retrieved:
+        """The piece; an ambiguous one at the place of its text that `choose` takes by its evidence."""
+        if piece.match == "ambiguous":
+            source = self.benchmark.document(piece.document_id).text
+            starts = islice(occurrences(source, piece.text), _OCCURRENCES)
+            places = [Span(start, start + len(piece.text)) for start in starts]
+            if places:
+                place = choose(places, key=partial(_evidence_in, query, piece.document_id))
+                return replace(piece, spans=(place,))
+        return piece
 
     def token_counts(self, pool: Sequence[Retrieved]) -> Numbers:
         """The tokens of each piece as retrieved, int64."""

@@ -279,7 +279,7 @@ class LabelledQuestions:
             return [], f"{_REPLACED}: {error}"
         for entry in entries:
             try:
-                place = self._finder.find(entry, document_name(row.get("document_id") or ""))
+                place = self._finder.find(entry, document_name(row.get("document_id")))
             except (EvidenceError, TypeError) as error:
                 problem = f"{_REPLACED}: {error}"
                 continue

@@ -368,7 +368,7 @@ def evidence_of(document: Document, spans: Sequence[Span]) -> JsonObject:
 
 def _with_entries(row: QuestionRow, documents: Collection[str]) -> JsonObject:
     """The row under our keys, its evidence as a list: empty where it is none, which `questions check` says."""
-    entry = dict(understood(row, documents))
+    entry = understood(row, documents)
     entries: list[Any] = []
     with suppress(EvidenceError):
         entries = entries_of(entry)
@@ -378,12 +378,11 @@ def _with_entries(row: QuestionRow, documents: Collection[str]) -> JsonObject:
 
 def _excerpts(row: JsonObject) -> Iterator[tuple[int, JsonObject]]:
     """The excerpts of a row by their places in its list, each with the name of its document, "" for any."""
-    default = row.get("document_id") or ""
     for place, entry in enumerate(row["evidence"]):
         if isinstance(entry, str):
             entry = {"text": entry}
         if isinstance(entry, Mapping) and isinstance(entry.get("text"), str):
-            name = entry.get("document_id", entry.get("document", default))
+            name = entry.get("document_id", entry.get("document", row.get("document_id")))
             yield place, {**entry, "document_id": document_name(name)}
 
 
