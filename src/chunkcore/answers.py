@@ -25,7 +25,7 @@ from chunkcore.evaluation.answer_measures import (
     JudgedMeasure,
     WordMeasure,
 )
-from chunkcore.evaluation.benchmarks import Benchmark, Query, question_documents
+from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.measures import Depth, budget_of, measures
 from chunkcore.evaluation.results import Report
 from chunkcore.locating.alignment import Aligner
@@ -243,7 +243,7 @@ def score_answers(
         scores={measure: np.array(measure.compute(cases, model), float) for measure in scored},
         unanswered=tuple(unanswered),
         documents_digest=benchmark.documents_digest,
-        documents=tuple(question_documents(benchmark).values()),
+        documents=benchmark.question_documents,
     )
 
 

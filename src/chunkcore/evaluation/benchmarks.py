@@ -23,7 +23,7 @@ from chunkcore.plain import JsonObject, digest_of_texts
 from chunkcore.reading.opening import Row
 from chunkcore.text import Document, Span, check_document
 
-__all__ = ["Benchmark", "DataProblem", "Evidence", "Query", "question_documents"]
+__all__ = ["Benchmark", "DataProblem", "Evidence", "Query"]
 
 
 class ChangedDocumentsWarning(UserWarning):
@@ -144,6 +144,11 @@ class Benchmark:
             raise DataError(f"the benchmark {self.name!r} has no document {document_id!r}")
         return self._by_id[document_id]
 
+    @property
+    def question_documents(self) -> tuple[str, ...]:
+        """The document of each query's first evidence."""
+        return tuple(query.evidence[0].document_id for query in self.queries)
+
     @cached_property
     def documents_digest(self) -> str:
         return documents_digest(self.documents)
@@ -151,11 +156,6 @@ class Benchmark:
     @cached_property
     def _by_id(self) -> dict[str, Document]:
         return {document.id: document for document in self.documents}
-
-
-def question_documents(benchmark: Benchmark) -> dict[str, str]:
-    """By query id, the document of the query's first evidence: the `clusters` of `compare`."""
-    return {query.id: query.evidence[0].document_id for query in benchmark.queries}
 
 
 QuestionRow = Mapping[str, Any]  # as a line of a file has it

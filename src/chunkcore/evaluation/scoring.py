@@ -189,7 +189,7 @@ class Scorer:
             min_rule=self.min_rule,
             run=run,
             documents_digest=self.benchmark.documents_digest,
-            documents=tuple(query.evidence[0].document_id for query in queries),
+            documents=self.benchmark.question_documents,
             asked=asked_count,
         )
 

@@ -13,8 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError
-from chunkcore.evaluation.benchmarks import Benchmark, documents_digest
-from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.benchmarks import documents_digest
 from chunkcore.files import check_no_link, installed_version, utf8_line, write_checked
 from chunkcore.locating.text_search import fold
 from chunkcore.models import Embedder
@@ -265,10 +264,6 @@ class Generated:
     filtered: Filtered = _UNFILTERED
     stopped: str = ""
     info: Mapping[str, Any] = field(default_factory=dict)
-
-    def benchmark(self, name: str = "generated") -> Benchmark:
-        """The questions as a benchmark, each place verified. Raises `DataError` without questions."""
-        return load_benchmark(self.documents, self.rows, name=name)
 
 
 def generate_benchmark(

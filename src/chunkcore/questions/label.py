@@ -169,7 +169,7 @@ class LabelledQuestions:
                 "evidence": evidence,
                 "without_evidence": row.get("without_evidence") is True,
                 "problem": problem,
-                "version": _version(row),
+                "version": digest(row, 8),
             }
 
     def states(self) -> list[JsonObject]:
@@ -222,7 +222,7 @@ class LabelledQuestions:
         """
         with self._locked():
             row = self._row(number)
-            if version not in (None, _version(row)):
+            if version not in (None, digest(row, 8)):
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
             evidence = self._joined(spans)
             changed = {key: value for key, value in row.items() if key not in _LABELS}
@@ -280,19 +280,17 @@ class LabelledQuestions:
         for entry in entries:
             try:
                 place = self._finder.find(entry, document_name(row.get("document_id")))
-            except (EvidenceError, TypeError) as error:
+            except EvidenceError as error:
                 problem = f"{_REPLACED}: {error}"
                 continue
-            number, span = self.numbers[place.document_id], place.span
-            text = span.slice(self.documents[number].text)
-            evidence.append(
-                {"document": number, "start": span.start, "end": span.end, "text": text}
-            )
+            number = self.numbers[place.document_id]
+            text = place.span.slice(self.documents[number].text)
+            evidence.append(_piece(number, place.span, text))
         return evidence, problem
 
 
-def _version(row: JsonObject) -> str:
-    return digest(row, 8)
+def _piece(document: int, span: Span, text: str) -> JsonObject:
+    return {"document": document, "start": span.start, "end": span.end, "text": text}
 
 
 def read_listed(path: Path, column: str = "") -> list[str]:
@@ -400,13 +398,9 @@ class LabelServer(ThreadingHTTPServer):
             place = self._sentences(number, part.spans[0])
             text = place.slice(self.shown(number)).replace(_NO_WIDTH, "").strip()
             if text:
-                candidates[number, place] = {
-                    "document": number,
-                    "start": place.start,
-                    "end": place.end,
-                    "text": page_text(text[:_SHOWN]),
-                    "pages": self.questions.documents[number].pages_of(place),
-                }
+                candidate = _piece(number, place, page_text(text[:_SHOWN]))
+                candidate["pages"] = self.questions.documents[number].pages_of(place)
+                candidates[number, place] = candidate
         return {"candidates": list(candidates.values())[:_CANDIDATES]}
 
     def _sentences(self, number: int, span: Span) -> Span:

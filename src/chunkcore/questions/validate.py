@@ -396,7 +396,7 @@ class _Finder:
 
     def resembling(self, excerpt: JsonObject) -> Retrieved | None:
         """What surely resembles the whole of an excerpt that a benchmark refuses; None for any other."""
-        with suppress(EvidenceError, TypeError):
+        with suppress(EvidenceError):
             self._evidence.find(excerpt)
             return None
         located = self._loose.locate(excerpt["text"], document_id=excerpt["document_id"])
@@ -405,7 +405,7 @@ class _Finder:
 
     def state(self, excerpt: JsonObject) -> tuple[State, tuple[Retrieved, ...]]:
         text, name = excerpt["text"], excerpt["document_id"]
-        with suppress(EvidenceError, TypeError):
+        with suppress(EvidenceError):
             place = self._evidence.find(excerpt)
             return "there", (Retrieved(place.document_id, (place.span,), text=text),)
         same = self._located(self._exact, text, name)

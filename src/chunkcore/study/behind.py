@@ -13,7 +13,7 @@ import numpy as np
 
 from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import counted, echo
-from chunkcore.evaluation.benchmarks import Benchmark, Query, question_documents
+from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.comparison import By, shared_documents
 from chunkcore.evaluation.measures import Depth, Measure, budget_of, get_measure
 from chunkcore.evaluation.resampling import budgets_up_to, surely_below
@@ -197,7 +197,7 @@ class Race:
         """Whether a system that was asked a part of the questions is surely behind the best."""
         assert self._best
         best, scores = self._best.values(self.measure), report.values(self.measure)
-        clusters = shared_documents(question_documents(self.benchmark).values(), self.by)
+        clusters = shared_documents(self.benchmark.question_documents, self.by)
         return surely_below(scores - best, clusters)
 
     def add(self, report: Report) -> None:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress
 from chunkcore.errors import OptionError, echo
-from chunkcore.evaluation.benchmarks import Benchmark, question_documents
+from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.comparison import (
     By,
     Comparison,
@@ -326,7 +326,7 @@ class _Study:
             raise OptionError(
                 f"no system is called {echo(settings.baseline)}: expected one of {enumerated(names)}"
             )
-        shared_documents(question_documents(self.benchmark).values(), settings.by)  # raises
+        shared_documents(self.benchmark.question_documents, settings.by)  # raises
 
     def score(self, reports: list[Report], progress: Progress | None) -> None:
         """Add the report of each system, as it is scored."""

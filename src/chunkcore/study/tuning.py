@@ -21,7 +21,7 @@ import numpy as np
 from chunkcore.chunkers.base import Chunker, get_chunker
 from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import ChunkcoreError, DataError, OptionError, echo
-from chunkcore.evaluation.benchmarks import Benchmark, question_documents
+from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.comparison import By, Comparison, Difference, compare, shared_documents
 from chunkcore.evaluation.measures import Measure, RetrievalMeasure, get_measure, retrieval_measures
 from chunkcore.evaluation.resampling import column_means
@@ -336,7 +336,7 @@ def assign_folds(benchmark: Benchmark, options: TuneOptions) -> tuple[Numbers, l
 
     Documents are shuffled by the seed; the one with the most questions goes to the smallest fold first.
     """
-    clusters = shared_documents(question_documents(benchmark).values(), options.by)
+    clusters = shared_documents(benchmark.question_documents, options.by)
     labels = clusters or [query.id for query in benchmark.queries]
     counts = Counter(labels)
     if len(counts) < 2:
