@@ -57,25 +57,26 @@ def pairs(*rows: str) -> dict[str, str]:
     return dict(pair.split("=") for pair in " ".join(rows).split())
 
 
-def between(text: str, start: int, end: int, cuts: Iterable[int]) -> list[Range | None]:
-    r"""The ranges between `start`, the cuts in order, and `end`; None for a range of white space.
+def between(text: str, around: Range, cuts: Iterable[int]) -> list[Range | None]:
+    r"""The ranges between the start of the one around, the cuts in order, and its end; None for a range of white space.
 
     White space is stripped, except the indent of a range's first line.
 
-    >>> between("one\n\n  two ", 0, 11, [4])
+    >>> between("one\n\n  two ", (0, 11), [4])
     [(0, 3), (5, 10)]
     """
+    start, end = around
     return [_kept(text, low, high) for low, high in pairwise([start, *cuts, end])]
 
 
-def lines(text: str, start: int, end: int) -> list[Range]:
+def lines(text: str, around: Range) -> list[Range]:
     r"""The lines of a range that are not blank; "\n", "\r\n" and "\r" end a line, as in CommonMark.
 
-    >>> lines("a\r\n\n  b", 0, 7)
+    >>> lines("a\r\n\n  b", (0, 7))
     [(0, 1), (4, 7)]
     """
-    ends = [line.end() for line in _LINE.finditer(text, start, end) if line.end() < end]
-    return [*filter(None, between(text, start, end, ends))]
+    ends = [line.end() for line in _LINE.finditer(text, *around) if line.end() < around[1]]
+    return [*filter(None, between(text, around, ends))]
 
 
 def table_blocks(text: str) -> list[Block]:
@@ -96,7 +97,7 @@ def table_blocks(text: str) -> list[Block]:
     usual = Counter(several or first).most_common(1)[0][0]
     blocks = []
     header = None
-    for kept, length in zip(between(text, 0, len(text), ends[:-1]), lengths, strict=True):
+    for kept, length in zip(between(text, (0, len(text)), ends[:-1]), lengths, strict=True):
         if kept is None:
             continue
         above = header is None

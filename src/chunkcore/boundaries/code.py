@@ -52,40 +52,39 @@ def nested_blocks(text: str, language: str) -> list[Block]:
     >>> [text[part.start : part.end] for part in outer.parts()[1].parts()]
     ['"plans": [', '{"fee": 1},', '{"fee": 2}]}']
     """
-    whole = text, 0, len(text)
+    whole = 0, len(text)
     marks = _MARKS.get(language)
     if marks:
-        return _blocks(*whole, _cuts(*whole, marks, 0), partial(_elements, marks))
+        return _blocks(text, whole, _cuts(text, whole, marks, 0), partial(_elements, marks))
     cuts = []
     if language in _WITH_SECTIONS:
         cuts = [section.start() for section in _SECTION.finditer(text) if section["head"]]
     elif language == "yaml":
         cuts = [document.start() for document in _YAML_DOCUMENT.finditer(text, 1)]
-    return _blocks(*whole, cuts, _outer) if cuts else _outer(*whole)
+    return _blocks(text, whole, cuts, _outer) if cuts else _outer(text, whole)
 
 
-def _outer(text: str, start: int, end: int) -> list[Block]:
+def _outer(text: str, around: Range) -> list[Block]:
     """The parts between blank lines, but those that begin with white space or a closing bracket."""
-    cuts = [gap.end() for gap in _BLANK.finditer(text, start, end)]
-    outer = [cut for cut in cuts if cut < end and text[cut] not in " \t}])"]
-    return _blocks(text, start, end, outer, _indented)
+    cuts = [gap.end() for gap in _BLANK.finditer(text, *around)]
+    outer = [cut for cut in cuts if cut < around[1] and text[cut] not in " \t}])"]
+    return _blocks(text, around, outer, _indented)
 
 
 def _blocks(
     text: str,
-    start: int,
-    end: int,
+    around: Range,
     cuts: Sequence[int],
-    parts: Callable[[str, int, int], Sequence[Block]],
+    parts: Callable[[str, Range], Sequence[Block]],
     *,
     has_head: bool = False,
 ) -> list[Block]:
     blocks = []
-    for number, kept in enumerate(between(text, start, end, cuts)):
+    for number, kept in enumerate(between(text, around, cuts)):
         if kept:
             leads = has_head and number == 0
             finder = _line_blocks if leads else parts
-            inner = partial(finder, text, *kept)
+            inner = partial(finder, text, kept)
             blocks.append(Block(*kept, whole=True, leads=leads, parts=inner))
     return blocks
 
@@ -93,14 +92,14 @@ def _blocks(
 _STEPS: dict[str | None, int] = {"open": 1, "close": -1}
 
 
-def _cuts(text: str, start: int, end: int, marks: re.Pattern[str], level: int) -> list[int]:
+def _cuts(text: str, around: Range, marks: re.Pattern[str], level: int) -> list[int]:
     """Where elements within so many others end; within one, first where its opening mark ends."""
     # In JSON a comma ends a child.
     ends = ("part",) if level and marks is _JSON else ("part", "close")
     cuts: list[int] = []
     lowest = -len(text) if level else 0
     depth = 0
-    for mark in marks.finditer(text, start, end):
+    for mark in marks.finditer(text, *around):
         kind = mark.lastgroup
         depth = max(lowest, depth + _STEPS.get(kind, 0))
         opens = kind == "open" and level and not cuts
@@ -109,30 +108,30 @@ def _cuts(text: str, start: int, end: int, marks: re.Pattern[str], level: int) -
     return cuts
 
 
-def _elements(marks: re.Pattern[str], text: str, start: int, end: int) -> list[Block]:
+def _elements(marks: re.Pattern[str], text: str, around: Range) -> list[Block]:
     """The head of an element, up to its opening mark, and its children; the last one has the closing mark."""
-    cuts = _cuts(text, start, end, marks, 1)
+    cuts = _cuts(text, around, marks, 1)
     if marks is _XML and len(cuts) > 1:  # the closing tag stays with the last child
         cuts.pop()
     if not cuts:
-        return _line_blocks(text, start, end)
-    return _blocks(text, start, end, cuts, partial(_elements, marks), has_head=True)
+        return _line_blocks(text, around)
+    return _blocks(text, around, cuts, partial(_elements, marks), has_head=True)
 
 
-def _indented(text: str, start: int, end: int) -> list[Block]:
+def _indented(text: str, around: Range) -> list[Block]:
     """The paragraphs of a range at its least indent; else its lines at that indent, with those deeper below them."""
-    rows = lines(text, start, end)
+    rows = lines(text, around)
     begins = _beginnings(text, rows)
-    blanks = {gap.end() for gap in _BLANK.finditer(text, start, end)}
+    blanks = {gap.end() for gap in _BLANK.finditer(text, *around)}
     cuts = [place for place in begins[1:] if place in blanks] or begins[1:]
     if cuts:
-        return _blocks(text, start, end, cuts, _indented)
+        return _blocks(text, around, cuts, _indented)
     outer = _indent(text, rows[0])
     deeper = [row for row in rows if _indent(text, row) > outer]
     body = _beginnings(text, deeper)
     if not body:
-        return _line_blocks(text, start, end)
-    return _blocks(text, start, end, body, _indented, has_head=True)
+        return _line_blocks(text, around)
+    return _blocks(text, around, body, _indented, has_head=True)
 
 
 def _indent(text: str, row: Range) -> int:
@@ -154,8 +153,8 @@ def _beginnings(text: str, rows: Sequence[Range]) -> list[int]:
     return begins
 
 
-def _line_blocks(text: str, start: int, end: int) -> list[Block]:
-    return [Block(first, last, whole=True) for first, last in lines(text, start, end)]
+def _line_blocks(text: str, around: Range) -> list[Block]:
+    return [Block(*line, whole=True) for line in lines(text, around)]
 
 
 _OPENING_OF = dict(zip(b")]}", b"([{", strict=True))
@@ -365,7 +364,7 @@ def code_blocks(text: str, language: str, limits: ParserLimits | None = None) ->
     if root is None:
         return None
     reader = _Reader(text, data, root, _KINDS | _KINDS_OF.get(language, {}))
-    return reader.parts(root, 0, len(text), (), ())
+    return reader.parts(root, (0, len(text)), (), ())
 
 
 class _Place(NamedTuple):
@@ -391,34 +390,34 @@ class _Reader:
         """Convert byte offsets into `data` to code-point offsets."""
         return places - self.continuing.searchsorted(places)
 
-    def parts(self, node: Node, start: int, end: int, around: Titles, own: Titles) -> list[Block]:
+    def parts(self, node: Node, whole: Range, around: Titles, own: Titles) -> list[Block]:
         """The blocks inside a node's range. Text before the first one leads, as does text before a long string."""
         if node.type in _TEXT_NODES:
-            return self.lines(start, end, own)
+            return self.lines(whole, own)
         groups, leading = self.groups(node, around + self.label(node))
         if not groups:
-            return self.lines(start, end, own)
+            return self.lines(whole, own)
         starts = self.code_points(np.array([place.first.start_byte for place in groups]))
-        cuts = [_line_start(self.text, max(start, place)) for place in starts.tolist()]
-        head, *ranges = between(self.text, start, end, cuts)
+        cuts = [_line_start(self.text, max(whole[0], place)) for place in starts.tolist()]
+        head, *ranges = between(self.text, whole, cuts)
         blocks = []
         if head:
-            inner = partial(self.lines, *head, own, leads=True)
+            inner = partial(self.lines, head, own, leads=True)
             blocks.append(Block(*head, own, whole=True, leads=True, parts=inner, text="lines"))
         for number, (place, kept) in enumerate(zip(groups, ranges, strict=True)):
             if kept:
                 path = place.path + self.labels(place.node)
                 leads = number < leading
-                inner = partial(self.parts, place.node, *kept, place.path, path)
+                inner = partial(self.parts, place.node, kept, place.path, path)
                 blocks.append(
                     Block(*kept, path, whole=True, leads=leads, parts=inner, text="lines")
                 )
         return blocks
 
-    def lines(self, start: int, end: int, path: Titles, *, leads: bool = False) -> list[Block]:
+    def lines(self, around: Range, path: Titles, *, leads: bool = False) -> list[Block]:
         """The lines of a range. A line that only opens or closes a long string joins its neighbour."""
         cut: list[Range] = []
-        for first, last in lines(self.text, start, end):
+        for first, last in lines(self.text, around):
             if cut and _first_word(self.text, first) in self.joined:
                 first = cut.pop()[0]
             cut.append((first, last))
@@ -437,8 +436,8 @@ class _Reader:
                 waiting.extend(node.children)
         ranges = self.code_points(as_table([node.byte_range for node in texts]))
         joined = []
-        for start, end in ranges.tolist():
-            first, *rest = lines(self.text, start, end)
+        for ends in ranges.tolist():
+            first, *rest = lines(self.text, ends)
             if rest and _OPENING.fullmatch(self.text, *first):
                 joined.append(rest[0])
             if rest and _CLOSING.fullmatch(self.text, *rest[-1]):

@@ -160,7 +160,7 @@ class _Reader:
     def top(self, root: _Element) -> list[Block]:
         # A text of end tags alone has no elements.
         rows = list(_without_holders(root)) or [(root, 0)]
-        ranges = self.ranges([start for _, start in rows[1:]], 0, len(self.text))
+        ranges = self.ranges([start for _, start in rows[1:]], (0, len(self.text)))
         titles: dict[str, str] = {}  # of the headings around, by their tags
         blocks = []
         for (element, _), kept in zip(rows, ranges, strict=True):
@@ -172,23 +172,21 @@ class _Reader:
                 blocks.append(self.block(element, kept, tuple(titles.values()), level))
         return blocks
 
-    def ranges(self, starts: Sequence[int], start: int, end: int) -> list[Range | None]:
-        cuts = [min(self.place(begin), end) for begin in starts]
-        return between(self.text, start, end, cuts)
+    def ranges(self, starts: Sequence[int], around: Range) -> list[Range | None]:
+        cuts = [min(self.place(start), around[1]) for start in starts]
+        return between(self.text, around, cuts)
 
-    def blocks(
-        self, elements: Sequence[_Element], start: int, end: int, path: Titles
-    ) -> list[Block]:
-        ranges = self.ranges([element.start for element in elements[1:]], start, end)
+    def blocks(self, elements: Sequence[_Element], around: Range, path: Titles) -> list[Block]:
+        ranges = self.ranges([element.start for element in elements[1:]], around)
         pairs = zip(elements, ranges, strict=False)
         return [self.block(element, kept, path) for element, kept in pairs if kept]
 
     def block(self, element: _Element, kept: Range, path: Titles, level: int = 0) -> Block:
         parts: Callable[[], Sequence[Block]] | None = None
         if element.tag == "table" and element.children:
-            parts = partial(self.rows, element, *kept, path)
+            parts = partial(self.rows, element, kept, path)
         elif len(element.children) > 1 or any(child.tag for child in element.children):
-            parts = partial(self.blocks, element.in_order(), *kept, path)
+            parts = partial(self.blocks, element.in_order(), kept, path)
         is_lines = element.tag in _LINES
         inner: Pieces = "lines" if is_lines else "sentences"
         return Block(
@@ -201,23 +199,23 @@ class _Reader:
             text=inner,
         )
 
-    def rows(self, table: _Element, start: int, end: int, path: Titles) -> list[Block]:
+    def rows(self, table: _Element, around: Range, path: Titles) -> list[Block]:
         """The table's header with the text before it, then its rows, each with the header's range."""
         rows = list(_rows(table))
         heads = len(list(takewhile(itemgetter(2), rows)))
         if not heads and _begins_with_header([row for row, _, _ in rows]):
             heads = 1
         if heads in (0, len(rows)):
-            return self.blocks(table.in_order(), start, end, path)
+            return self.blocks(table.in_order(), around, path)
         elements, starts, _ = zip(*rows[heads:], strict=True)
-        first, *ranges = self.ranges(starts, start, end)
+        first, *ranges = self.ranges(starts, around)
         if first is None:
-            return self.blocks(elements, start, end, path)
-        header = between(self.text, self.place(rows[0][1]), first[1], [])[0] or first
+            return self.blocks(elements, around, path)
+        header = between(self.text, (self.place(rows[0][1]), first[1]), [])[0] or first
         blocks = [Block(*first, path, whole=True, leads=True)]
         for row, kept in zip(elements, ranges, strict=True):
             if kept:
-                cells = partial(self.blocks, row.in_order(), *kept, path)
+                cells = partial(self.blocks, row.in_order(), kept, path)
                 parts = cells if len(row.children) > 1 else None
                 blocks.append(Block(*kept, path, whole=True, header=header, parts=parts))
         return blocks

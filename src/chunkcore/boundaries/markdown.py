@@ -76,8 +76,8 @@ def markdown_blocks(text: str) -> list[Block]:
     body = text[begin:]
     starts = [begin, *[begin + ending.end() for ending in _LINE_END.finditer(body)]]
     reader = _Reader(text, starts)
-    blocks = reader.blocks(reader.with_whole_tables(_nodes(body)), begin, len(text))
-    (kept,) = between(text, 0, begin, [])
+    blocks = reader.blocks(reader.with_whole_tables(_nodes(body)), (begin, len(text)))
+    (kept,) = between(text, (0, begin), [])
     if kept:
         blocks.insert(0, Block(*kept, whole=True, text="lines"))
     return blocks
@@ -111,11 +111,9 @@ class _Reader:
                 depth = max(0, depth)
         return whole
 
-    def blocks(
-        self, nodes: Sequence[_Node], start: int, end: int, path: Titles = ()
-    ) -> list[Block]:
+    def blocks(self, nodes: Sequence[_Node], around: Range, path: Titles = ()) -> list[Block]:
         """Blocks that cover the range, with the path around it."""
-        ranges = between(self.text, start, end, (self.offset(node.first) for node in nodes[1:]))
+        ranges = between(self.text, around, (self.offset(node.first) for node in nodes[1:]))
         titles: dict[int, str] = {}  # of the headings around, by their levels
         blocks = []
         for node, kept in zip(nodes, ranges, strict=False):
@@ -129,11 +127,11 @@ class _Reader:
     def block(self, node: _Node, kept: Range, path: Titles) -> Block:
         parts: Callable[[], list[Block]] | None = None
         if node.kind == "table" and node.last - node.first > 2:
-            parts = partial(self.rows, node, *kept, path)
+            parts = partial(self.rows, node, kept, path)
         elif node.kind == "html_block" and _TABLE.search(self.text, *kept):
-            parts = partial(self.html_rows, *kept, path)
+            parts = partial(self.html_rows, kept, path)
         elif node.children:
-            parts = partial(self.blocks, node.children, *kept, path)
+            parts = partial(self.blocks, node.children, kept, path)
         is_heading = node.kind == "heading"
         is_code = node.kind in ("fence", "code_block", "html_block", "table", "math")
         text: Pieces = "lines" if is_code else "sentences"
@@ -148,32 +146,31 @@ class _Reader:
             text=text,
         )
 
-    def rows(self, node: _Node, start: int, end: int, path: Titles) -> list[Block]:
-        header, *rows = between(
-            self.text, start, end, map(self.offset, range(node.first + 2, node.last))
-        )
+    def rows(self, node: _Node, around: Range, path: Titles) -> list[Block]:
+        starts = map(self.offset, range(node.first + 2, node.last))
+        header, *rows = between(self.text, around, starts)
         return _table(header, rows, header, path)
 
-    def html_rows(self, start: int, end: int, path: Titles) -> list[Block]:
+    def html_rows(self, around: Range, path: Titles) -> list[Block]:
         """The rows of the HTML tables in a range; header rows lead, and text around a table stays with its rows."""
         blocks = []
-        tables = _outer_tags(self.text, start, end, "table")
-        for kept in between(self.text, start, end, tables[1:]):
+        tables = _outer_tags(self.text, around, "table")
+        for kept in between(self.text, around, tables[1:]):
             if kept:
-                blocks += self.html_table(*kept, path)
+                blocks += self.html_table(kept, path)
         return blocks
 
-    def html_table(self, start: int, end: int, path: Titles) -> list[Block]:
-        places = _outer_tags(self.text, start, end, "tr")
-        sizes = [len(_CELL.findall(self.text, *row)) for row in pairwise([*places, end])]
+    def html_table(self, around: Range, path: Titles) -> list[Block]:
+        places = _outer_tags(self.text, around, "tr")
+        sizes = [len(_CELL.findall(self.text, *row)) for row in pairwise([*places, around[1]])]
         body = [place for place, size in zip(places, sizes, strict=True) if size]
         if len(sizes) > 2 and 1 < sizes[0] == sizes[1] == sizes[2]:
             is_headed = "<th" not in self.text[places[0] : places[1]].lower()
             body = body[is_headed:]
         if not body:
-            return [Block(start, end, path, whole=True, text="lines")]
-        first, *rows = between(self.text, start, end, body)
-        (header,) = between(self.text, places[0], body[0], [])
+            return [Block(*around, path, whole=True, text="lines")]
+        first, *rows = between(self.text, around, body)
+        (header,) = between(self.text, (places[0], body[0]), [])
         return _table(first, rows, header, path)
 
 
@@ -188,11 +185,11 @@ def _table(
     return blocks
 
 
-def _outer_tags(text: str, start: int, end: int, tag: str) -> list[int]:
+def _outer_tags(text: str, around: Range, tag: str) -> list[int]:
     """Where tables begin that are in no other one, or their rows."""
     places = []
     depth = 0
-    for mark in _TABLE_TAG.finditer(text, start, end):
+    for mark in _TABLE_TAG.finditer(text, *around):
         name = mark["name"].lower()
         if name == "table":
             depth += -1 if mark["end"] else 1

@@ -203,7 +203,7 @@ class _Packer:
             text = self.source.text[block.start : block.end]
             ranges = (sentence_ranges(text, self.chunker.splitter) + block.start).tolist()
         elif block.text == "lines":
-            ranges = lines(self.source.text, block.start, block.end)
+            ranges = lines(self.source.text, (block.start, block.end))
         else:
             ranges = split_to_maximum(self.source, block.start, block.end, self.maximum)
         part = block._replace(whole=block.text == "lines", parts=None, text=_FINER[block.text])
