@@ -42,7 +42,6 @@ UNREAD = re.compile(
 _TAG = re.compile(rf"{UNREAD.pattern}|<(?P<end>/?)(?P<name>[a-z][^\s<>/]*)(?P<attributes>[^<>]*)>")
 _ATTRIBUTE = re.compile(r"([^\s\"'=/]+)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
 _HIDING = re.compile(r"(?i)\bhidden\b|display\s*:\s*none")
-_MAY_HIDE = re.compile(rf"{_HIDING.pattern}|<(?:rp|dialog)\b")
 _HIDING_STYLE = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden")
 # Formulas that <math> has, too; what stands beside headings and lines for a mouse: links to them, "edit", line numbers.
 _UNREAD_CLASS = re.compile(r"(?<![\w-])(?:katex-html|headerlink|mw-editsection)(?![\w-])")
@@ -378,8 +377,6 @@ def hidden_ranges(text: str) -> Iterator[Range]:
     >>> list(hidden_ranges("<p hidden>Tea</p><p>hot"))
     [(0, 17)]
     """
-    if not _MAY_HIDE.search(text):
-        return
     tags = _TAG.finditer(text)
     for tag in tags:
         name = (tag["name"] or "").lower()

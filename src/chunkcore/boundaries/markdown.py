@@ -241,7 +241,7 @@ def _tokens(text: str) -> list[Token]:
 
     parser = _parser()
     # Line ends and NULs as in CommonMark; line numbers stay the same. A byte order mark hides no heading.
-    clean = (_LINE_END.sub("\n", text) if "\r" in text else text).replace("\0", "\ufffd")
+    clean = _LINE_END.sub("\n", text).replace("\0", "\ufffd")
     state: Any = LeanState(_MARK_BEFORE_TEXT.sub(" ", clean), parser, {}, [])
     parser.block.tokenize(state, 0, state.lineMax)
     tokens: list[Token] = state.tokens

@@ -263,10 +263,7 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
     places = array("q")
     start = 0
     for cut in (*cuts, len(text)):
-        begin = start + 1 if text.startswith(" ", start) else start  # nearly always one space
-        end = cut
-        if begin < cut and (text[begin].isspace() or text[cut - 1].isspace()):
-            begin, end = trim(text, begin, cut)
+        begin, end = trim(text, start, cut)
         if begin < end:
             places.extend((begin, end))
         start = cut
@@ -275,7 +272,7 @@ def _from_starts(text: str, cuts: Iterable[int]) -> Ranges:
 
 def _cuts(text: str) -> Iterable[int]:
     data = b"" if text.isascii() else text.encode("utf-8", "surrogatepass")
-    is_rare = any(lead in data for lead in _RARE_SCRIPTS)
+    is_rare = b"\xf0" in data and any(lead in data for lead in _RARE_SCRIPTS)
     pattern = _candidates(_FULL_STOPS + _RARE_FULL_STOPS) if is_rare else _CANDIDATE
     cuts = list(_cuts_at_marks(text, pattern))
     more: set[int] = set()
@@ -409,16 +406,11 @@ def _goes_on_after_number(text: str, word: str, before: str, following: int) -> 
 
 def _line_ends(text: str, gap: re.Match[str], line: int) -> bool:
     """Whether a sentence ends with its line: after a heading, or before a blank line, a list item or a heading."""
-    start, end = gap.span()
-    if end - start > 1 or text[start] in _BREAKS:  # seldom
-        spaces = gap.group()
-        if not _BREAKS.isdisjoint(spaces) or len(_LINE_END.findall(spaces)) > 1:
-            return True
-    # Before a small letter there is no item but "a)".
-    is_inside = text[end : end + 4].isalpha() and text[end].islower()
-    if not is_inside and _ITEM.match(text, end):
+    spaces = gap.group()
+    if not _BREAKS.isdisjoint(spaces) or len(_LINE_END.findall(spaces)) > 1:
         return True
-    return not text[line].isalnum() and _HEADING.match(text, line, start) is not None
+    is_edge = _ITEM.match(text, gap.end()) or _HEADING.match(text, line, gap.start())
+    return is_edge is not None
 
 
 def _checked_starts(text: str, pairs: Iterable[Range]) -> list[int]:
@@ -629,9 +621,6 @@ _PART_MARK = re.compile(
 # Rows between bars, and a table below a rule of "=".
 _ROW = r"[ \t]*(?:\||\+[-=])[^\n]*"
 _TABLE = re.compile(rf"\n(?:{_ROW}(?:\n{_ROW}){{2,}}|=+(?: +=+)+[ \t\r]*(?:\n[^\r\n][^\n]*)+)")
-# What each of them has.
-_TABLE_SIGNS = ("|", "==")
-_PART_SIGNS = words(r"{| {{ |== ---- #+ \begin BEGIN:V")
 _CLOSING = {"{|": "|}", "{{": "}}"}
 _LONGEST_PART = 20_000  # characters
 
@@ -642,13 +631,8 @@ def whole_parts(text: str) -> list[Range]:
     >>> whole_parts("Tea.\n\n|===\n| Kind\n\n| Black. Hot.\n|===\n")
     [(6, 37)]
     """
-    parts = []
-    if _has_any(text, _TABLE_SIGNS):
-        tables = _TABLE.finditer(f"\n{text}")
-        parts += [(table.start(), table.end() - 1) for table in tables]
-    if _has_any(text, _PART_SIGNS):  # as few texts
-        parts = sorted([*parts, *_marked_parts(text)])
-    return parts
+    tables = [(table.start(), table.end() - 1) for table in _TABLE.finditer(f"\n{text}")]
+    return sorted([*tables, *_marked_parts(text)])
 
 
 def _marked_parts(text: str) -> Iterator[Range]:
@@ -664,11 +648,6 @@ def _marked_parts(text: str) -> Iterator[Range]:
         elif sign == opening or not (closing or _opens_nothing(text, sign, mark.start())):
             opening, start = sign, mark.start()
             closing = _CLOSING.get(sign) or sign.replace("begin", "end", 1)
-
-
-def _has_any(text: str, signs: Iterable[str]) -> bool:
-    """Whether a text has one of them; to look for a single character is far quicker."""
-    return any(sign[0] in text and sign in text for sign in signs)
 
 
 def _opens_nothing(text: str, sign: str, place: int) -> bool:
@@ -694,7 +673,7 @@ def heading_numbers(text: str, sentences: Ranges) -> list[int]:
         if "\n" not in after or ("\n" in line and not _CHAPTER.fullmatch(line)):
             continue
         answers = line[-1] in "?？" and _ANSWER.match(text, following)
-        if answers or (":" in line and _SPEAKER.fullmatch(line)):
+        if answers or _SPEAKER.fullmatch(line):
             numbers.append(number)
             continue
         previous = ends[number - 1] if number else 0
@@ -725,11 +704,10 @@ def _is_org_heading(text: str, previous: int, start: int, following: int) -> boo
 
 
 def _is_heading(line: str, *, is_alone: bool) -> bool:
-    if not line[0].isalnum():  # nearly never
-        if _MARKED.match(line):
-            return True
-        if _MARKED_ALONE.match(line):
-            return is_alone
+    if _MARKED.match(line):
+        return True
+    if _MARKED_ALONE.match(line):
+        return is_alone
     if is_alone and _CHAPTER.fullmatch(line):
         return True
     is_likely = is_alone or line.isupper()
