@@ -167,11 +167,12 @@ def answers(
     for depth, pool in _SHARES:
         if pool and chunks > POOL:
             continue
-        packs: list[Pack | None] = [None] * len(runs)
-        for number, run in enumerate(runs):
-            if run:
-                answered = _answered(benchmark, run, documents, depth, pool)
-                packs[number] = packed(f"answers-{number}", answered)
+        packs = [
+            packed(f"answers-{number}", _answered(benchmark, run, documents, depth, pool))
+            if run
+            else None
+            for number, run in enumerate(runs)
+        ]
         if sum(len(pack.text) for pack in packs if pack) > room:
             continue
         return PackedAnswers(packs, _note(depth, deepest, pool))

@@ -15,7 +15,7 @@ from chunkcore.chunkers.base import get_chunker
 from chunkcore.errors import counted, echo
 from chunkcore.evaluation.benchmarks import Benchmark, Query
 from chunkcore.evaluation.comparison import By, shared_documents
-from chunkcore.evaluation.measures import Depth, Measure, budget_of, get_measure
+from chunkcore.evaluation.measures import Measure, budget_of, get_measure
 from chunkcore.evaluation.resampling import budgets_up_to, surely_below
 from chunkcore.evaluation.results import Report
 from chunkcore.evaluation.scoring import Scorer
@@ -43,8 +43,7 @@ def ask_each(
             results[query.id] = ask(query)
         except Exception as error:
             failures[query.id] = f"{type(error).__name__}: {error}"
-            hopeless = len(failures) == min(_HOPELESS, len(questions))
-            if hopeless and not results:
+            if not results and len(failures) == min(_HOPELESS, len(questions)):
                 raise
     if failures:
         first, reason = next(iter(failures.items()))
@@ -73,12 +72,11 @@ def limits_of(measures: Sequence[Measure], most_chunks: int | None = None) -> Li
 
     `most_chunks` is the highest k = "min"; None without a pool: measures that need one are left out.
     """
-    has_pool = most_chunks is not None
-    scored = [measure for measure in measures if has_pool or not measure.needs_pool]
+    scored = [measure for measure in measures if most_chunks is not None or not measure.needs_pool]
     depths = [measure.k for measure in scored if measure.k]
     numbers = [k for k in depths if isinstance(k, int)]
-    deepest: Depth = max(numbers, default=0)
-    deepest = deepest or max(depths, key=lambda k: budget_of(k) or 0, default=1)
+    longest = max(depths, key=lambda k: budget_of(k) or 0, default=1)
+    deepest = max(numbers, default=longest)
     most = max([1, *numbers, most_chunks or 0])
     limits: dict[Limit, list[Measure]] = {}
     for measure in sorted(scored, key=lambda measure: measure.k is None):

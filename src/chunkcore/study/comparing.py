@@ -112,7 +112,7 @@ class ReportPage:
     def units(self) -> tuple[Unit, ...]:
         """The units of all reports, tokens first."""
         seen = {measure.unit for measure in self._scored}
-        return tuple(unit for unit in get_args(Unit) if unit in seen)
+        return tuple(filter(seen.__contains__, get_args(Unit)))
 
     def measures(self, k: Depth | None, unit: Unit) -> list[Measure]:
         """The columns at a depth, or for whole rankings (None): the usual measures, then all others scored."""

@@ -314,7 +314,7 @@ class _Bench:
         ]
         self._cuts: dict[str, tuple[ChunkedCorpus, Work]] = {}
         self._corpora: list[ChunkedCorpus] = []
-        self._vectors = MeteredVectors(self.meter, self._corpora, self.progress)
+        self._vectors = MeteredVectors(self.meter, self._corpora, progress=self.progress)
         self._behind = PassagesBehind(self.scorer)
 
     def systems(self, model: str, behind: str) -> list[System]:
@@ -624,7 +624,7 @@ class Meter(CachedEmbedder):
         cut_alone = max(cutting.seconds - cutting.embedding, 0.0)
         seconds = {
             "chunk": cut_alone + self._seconds_of(cutting.texts),
-            "embed": self._seconds_of(chunks) + late_seconds + self._seconds_of(questions),
+            "embed": self._seconds_of(chunks | questions) + late_seconds,
             "search": max(searching.seconds - searching.waiting, 0.0),
         }
         return cost, {step: value for step, value in seconds.items() if not math.isnan(value)}
@@ -664,19 +664,16 @@ def _usage(chunker: Chunker) -> Usage:
 class MeteredVectors(TextVectors):
     """Vectors by a `Meter`, which records what a search uses."""
 
+    embedder: Meter
     _late: tuple[float, int, int] | None = None
 
-    def __init__(self, meter: Meter, corpora: Sequence[ChunkedCorpus], progress: Progress) -> None:
-        super().__init__(meter, corpora, progress=progress)
-        self.meter = meter
-
     def chunks(self, corpus: ChunkedCorpus, *, cluster_only: bool = False) -> tuple[Rows, Numbers]:
-        with self.meter.waiting() as work:
+        with self.embedder.waiting() as work:
             work.chunks = True
             return super().chunks(corpus, cluster_only=cluster_only)
 
     def late(self, corpus: ChunkedCorpus) -> tuple[Rows, Numbers]:
-        with self.meter.waiting() as work:
+        with self.embedder.waiting() as work:
             began = perf_counter()
             vectors = super().late(corpus)
             if not self._late:
