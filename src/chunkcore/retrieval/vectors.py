@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError
 from chunkcore.models.base import (
     Embedder,
+    TokenCountingEmbedder,
     Vectors,
     embed,
     row_lengths,
@@ -227,7 +228,7 @@ class TextVectors:
 
     Args:
         embedder: an embedder, or a name, loaded when needed.
-        corpora: embedded together: each distinct text once. Others are embedded alone.
+        corpora: embedded together: each distinct text once, in blocks, longest first. Others are embedded alone.
         progress: called with a step ("embed" or "queries"), the count done, and the total.
         fingerprint: of the model that made vectors that are held already; None: any.
 
@@ -389,7 +390,7 @@ class TextVectors:
     ) -> None:
         """Embed texts together that are needed one by one later; the embedder keeps them. About `later` more follow."""
         unique, _ = distinct_texts([texts])
-        order = _mixed(len(unique))
+        order = _mixed(self._lengths(unique))
         for _ in self._embedded(LazySequence(unique.__getitem__, order.tolist()), later):
             pass  # a `CachedEmbedder` has them now
         self._ahead = len(unique)
@@ -398,12 +399,18 @@ class TextVectors:
         texts, places = distinct_texts([corpus.embedded_texts for corpus in corpora])
         order = np.arange(len(texts))
         if len(corpora) > 1:
-            order = _mixed(len(texts))
+            order = _mixed(self._lengths(texts))
         row = np.argsort(order)
         in_order = LazySequence(texts.__getitem__, order.tolist())
         matrix = concatenate(self._embedded(in_order), MEMORY)
         for corpus, numbers in zip(corpora, places, strict=True):
             self.hold(corpus, SelectedRows(matrix, row[numbers]))
+
+    def _lengths(self, texts: Sequence[str]) -> Numbers:
+        """The texts' tokens, or characters where the model does not count."""
+        if isinstance(self.embedder, TokenCountingEmbedder):
+            return self.embedder.count_tokens(texts)
+        return np.array([len(text) for text in texts], np.int64)
 
     def _embedded(self, texts: Sequence[str], later: int = 0) -> Iterator[Vectors]:
         done = dimensions = 0
@@ -463,6 +470,12 @@ def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], l
     return texts, np.split(np.argsort(order)[which], begins[1:-1])
 
 
-def _mixed(count: int) -> Numbers:
-    """An order in which each block has long and short texts: its time foretells that of the others."""
-    return np.random.default_rng(0).permutation(count)
+def _mixed(lengths: Numbers) -> Numbers:
+    """An order in which a model's batches are of one length, and each block has long and short texts: its time
+    foretells that of the others.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    half = EMBEDDED_AT_ONCE // 2
+    groups = [order[start : start + half] for start in range(0, len(order), half)]
+    turns = chain.from_iterable(zip(groups, reversed(groups), strict=True))
+    return np.concatenate([order[:0], *islice(turns, len(groups))])
