@@ -49,9 +49,9 @@ def union_ranges(ranges: Ranges) -> Ranges:
         return np.empty((0, 2), np.int64)
     ranges = ranges[np.argsort(ranges[:, 0], kind="stable")]
     reach = np.maximum.accumulate(ranges[:, 1])
-    first = np.flatnonzero(np.concatenate(([True], ranges[1:, 0] > reach[:-1])))
-    last = np.concatenate((first[1:], [len(ranges)])) - 1
-    return np.column_stack((ranges[first, 0], reach[last])).astype(np.int64)
+    has_gap = ranges[1:, 0] > reach[:-1]
+    starts, ends = ranges[np.append(True, has_gap), 0], reach[np.append(has_gap, True)]
+    return np.column_stack((starts, ends))
 
 
 def clip_ranges(ranges: Ranges, union: Ranges) -> tuple[Ranges, Numbers]:

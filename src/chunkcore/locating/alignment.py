@@ -464,16 +464,16 @@ def choose_in_order(
 
 def _jumps(places: Sequence[Ranges], lengths: Sequence[int], placed: Sequence[int]) -> list[int]:
     """The usual gap between neighbours that have places, wider over pieces without one."""
-    gaps = [0]
-    for before, here in pairwise(places):
-        if len(before) == len(here) == 1:
-            gaps.append(here[0, 0] - before[0, 1])
-    gap = int(np.median(gaps[1:] or gaps))
-    jumps = []
-    for first, second in pairwise(placed):
-        lost = lengths[first + 1 : second]
-        jumps.append(gap + sum(lost) + gap * len(lost))
-    return jumps
+    gaps = [
+        here[0, 0] - before[0, 1]
+        for before, here in pairwise(places)
+        if len(before) == len(here) == 1
+    ]
+    gap = int(np.median(gaps or [0]))
+    return [
+        gap * (second - first) + sum(lengths[first + 1 : second])
+        for first, second in pairwise(placed)
+    ]
 
 
 _NEVER = 2**61

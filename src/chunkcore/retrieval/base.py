@@ -365,18 +365,20 @@ class Index(ABC):
         pieces = self.pieces(hits)[0][:k]
         if max_tokens is None:
             return RankedList(pieces)
-        before = np.cumsum([0, *sizes[hits.row(0)[0]][:k]])
-        count = int(np.searchsorted(before, max_tokens, side="right")) - 1
-        best, left = RankedList(pieces[:count]), max_tokens - int(before[count])
-        if left and count < len(pieces):
-            best += self._beginning(pieces[count], left)
+        best, left = RankedList(), max_tokens
+        for piece, size in zip(pieces, sizes[hits.row(0)[0]].tolist(), strict=False):
+            if size > left:
+                best += self._beginning(piece, left)
+                break
+            best.append(piece)
+            left -= size
         return best
 
     def _beginning(self, piece: Retrieved, tokens: int) -> list[Retrieved]:
         """The piece's first tokens; none where its chunker, or the counter of a saved index, is not known here."""
         with suppress(ChunkcoreError):
             chunker = self.corpus.chunker
-            if chunker is not None:
+            if tokens and chunker is not None:
                 text = Budget(tokens, chunker.token_counter).take(piece.text)
                 if text:
                     return [part_of(piece, 0, len(text))]

@@ -158,11 +158,8 @@ class _Staged(PassageIndex):
 
     @cached_property
     def _layout(self) -> UnitLayout:
-        numbers = self.corpus.document_numbers
-        begins = np.flatnonzero(np.diff(numbers, prepend=-1))
-        counts = np.diff(begins, append=len(numbers))
-        first = np.repeat(begins, counts)
-        last = first + np.repeat(counts, counts)
+        runs = np.cumsum(np.diff(self.corpus.document_numbers, prepend=-1) != 0)
+        first, last = (np.searchsorted(runs, runs, side) for side in ("left", "right"))
         return UnitLayout(first, last, self.corpus.token_counts)
 
     def passages(
