@@ -92,11 +92,8 @@ def joiner(
     >>> joiner("| a |\n| b |\n| c |", 5, 12), joiner("One is. Two is.", 3, 8), joiner("<b>tea</b>pot", 6, 10)
     ('\n', ' ', '')
     """
-    if end == start:
-        return ""
-    if start - end < _GAP and _INLINE.fullmatch(text, end, start):
-        return ""
-    if text[end - 1] in _LINE_ENDS or text[start] in _LINE_ENDS:
+    is_inline = start - end < _GAP and _INLINE.fullmatch(text, end, start)
+    if end == start or is_inline or text[end - 1] in _LINE_ENDS or text[start] in _LINE_ENDS:
         return ""
     if _TAG.match(text, end, start) and _BLOCK.search(text, end, min(start, end + _GAP)):
         return "\n"

@@ -476,9 +476,8 @@ class Locator:
         elif hit.stated.spans and piece.match != "spans":
             reason = "another text stands at its stated place"
         elif hit.stated.searched and hit.text and not hit.derived and piece.match == "spans":
-            source = self.documents[piece.document_id].text
-            if source.find(hit.text) < source.rfind(hit.text):
-                times = len(list(occurrences(source, hit.text)))
+            times = len(list(occurrences(self.documents[piece.document_id].text, hit.text)))
+            if times > 1:
                 reason = "its splitter searched for its place, and its text stands several times"
                 piece = replace(piece, match="ambiguous", certainty=1 / times)
         if piece.match == "ambiguous":

@@ -228,7 +228,7 @@ def word_keys(
     text_words, characters = _words(text)
     keys = [_cut(word, letters) for word in text_words]
     if singles:
-        keys = [*keys, *filter(_MEANINGFUL.match, characters)]
+        keys += filter(_MEANINGFUL.match, characters)
     return keys
 
 
