@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib import import_module
 from itertools import islice
@@ -32,7 +32,7 @@ _thread = threading.local()
 
 
 def ordered(
-    pool: Executor,
+    pool: ThreadPoolExecutor,
     work: Callable[[T], R],
     items: Iterator[T],
     ahead: int,
@@ -56,12 +56,11 @@ def ordered(
         finally:
             _thread.stops = ()
 
-    begin = in_thread if isinstance(pool, ThreadPoolExecutor) else work
-    waiting: deque[Future[R]] = deque(pool.submit(begin, item) for item in islice(items, ahead))
+    waiting: deque[Future[R]] = deque(pool.submit(in_thread, item) for item in islice(items, ahead))
     try:
         while waiting:
             yield waiting.popleft().result()
-            waiting.extend(pool.submit(begin, item) for item in islice(items, 1))
+            waiting.extend(pool.submit(in_thread, item) for item in islice(items, 1))
     finally:
         stopped.set()
         for future in waiting:

@@ -94,7 +94,6 @@ stages: Registry[type[Stage]] = Registry(
     base=Stage,
     attribute="kind",
     note="; a stage follows a retriever, as in dense+window",
-    places={"rerank": "chunkcore.retrieval.stage:Reranked"},
 )
 
 

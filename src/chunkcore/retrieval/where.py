@@ -123,15 +123,13 @@ def _check_operators(where: Mapping[str, Any]) -> None:
 def check_values(where: Mapping[str, Any]) -> None:
     """Raise `OptionError`: a filter has a value that no metadata can equal."""
     for key, value in where.items():
-        try:
-            is_comparable = isinstance(key, str) and _can_be_equal(value)
-        except RecursionError:
-            is_comparable = False
-        if not is_comparable:
-            raise OptionError(
-                f"where names metadata and their values: text, numbers, true or false, dates, null, or lists of these; "
-                f"got {echo(value)} for {echo(key)}"
-            )
+        with suppress(RecursionError):
+            if isinstance(key, str) and _can_be_equal(value):
+                continue
+        raise OptionError(
+            f"where names metadata and their values: text, numbers, true or false, dates, null, or lists of these; "
+            f"got {echo(value)} for {echo(key)}"
+        )
 
 
 def _can_be_equal(value: Any) -> bool:
