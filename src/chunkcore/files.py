@@ -162,8 +162,6 @@ def read_json(path: Path) -> Any:
     text = read_text(path)
     try:
         return json.loads(text.removeprefix("\ufeff"))
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {error.lineno}: not JSON ({error.msg})") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not JSON ({error})") from error
 

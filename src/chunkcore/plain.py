@@ -136,9 +136,8 @@ def terminal_text(text: str) -> str:
 
 def terminal_block(text: str) -> str:
     """`text` with its white space as it is, but for tabs, and no more control of a terminal than line ends."""
-    text = encodable(text.replace("\r", " ").expandtabs(4))
-    text = _REORDERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-    return _CONTROLS.sub(_picture, text)
+    text = text.replace("\r", " ").expandtabs(4)
+    return page_text(_REORDERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def page_text(text: str) -> str:
