@@ -106,13 +106,11 @@ def _check_call(
     function: Callable[..., Any], shape: Signature, count: int, options: Iterable[str]
 ) -> None:
     """Raise `OptionError`: `function` has no such option, or takes fewer than `count` arguments without a name."""
-    kinds = {name: parameter.kind for name, parameter in shape.parameters.items()}
-    by_name = [name for name, kind in kinds.items() if kind is Parameter.KEYWORD_ONLY]
-    by_place = [name for name in kinds if name not in by_name]
+    parameters = shape.parameters.items()
+    by_name = [name for name, parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY]
     owner = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
-    names = [name for name in by_place + by_name if name != "self"]
-    check_option_names(owner, options, names)
-    if count > len(by_place):
+    check_option_names(owner, options, [name for name, _ in parameters if name != "self"])
+    if count > len(parameters) - len(by_name):
         listed = ", ".join(f"{name}=" for name in by_name)
         raise OptionError(f"{owner}: too many arguments without a name; these have one: {listed}")
 
