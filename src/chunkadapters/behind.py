@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import (
     BaseModel,
@@ -80,17 +80,6 @@ D = TypeVar("D")
 R = TypeVar("R")
 TokenCounterLike: TypeAlias = str | TokenCounter | Callable[[str], int]
 Show: TypeAlias = Literal["hits", "whole", "all"] | Callable[[Mapping[str, Any]], bool]
-
-
-class PassageOptions(TypedDict, total=False):
-    """How passages are chosen; see `Behind`."""
-
-    show: Show
-    max_tokens: MaxTokens
-    k: int | None
-    balance: float
-    counter: TokenCounterLike
-    order: Order
 
 
 class PassageWarning(UserWarning):
@@ -226,7 +215,7 @@ class Behind:
         max_tokens: MaxTokens | None = None,
     ) -> Behind:
         """With the options that a framework's object has; `k` and `max_tokens` are those of a call."""
-        names = PassageOptions.__annotations__
+        names = ("show", "max_tokens", "k", "balance", "counter", "order")
         values = {name: getattr(options, name) for name in names if hasattr(options, name)}
         if k is not None:
             values["k"] = k

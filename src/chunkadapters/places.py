@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -100,8 +101,6 @@ class Origin:
 
     def place(self, spans: Spans) -> Spans:
         """Spans of the text as spans of the source; () if their place is not known."""
-        if self is WHOLE:
-            return spans
         if self.passage:
             return self.passage
         placed: list[Span] = []
@@ -114,7 +113,7 @@ class Origin:
         return merge_touching(placed)
 
 
-WHOLE = Origin()  # of a text that is its own source
+WHOLE = Origin(((0, Span(0, sys.maxsize)),))  # of a text that is its own source
 NOWHERE = Origin()  # of a text without a known place
 
 

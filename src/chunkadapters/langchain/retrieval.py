@@ -22,15 +22,16 @@ from langchain_core.runnables import (
 )
 from langchain_core.runnables.config import var_child_runnable_config
 from pydantic import Field
-from typing_extensions import Unpack
 
 from chunkadapters.behind import (
+    BALANCE,
     FETCH_K,
     Indexed,
     IndexLike,
     MaxTokens,
+    Order,
     Passage,
-    PassageOptions,
+    Show,
     Shown,
     TokenCounterLike,
     core_documents,
@@ -81,10 +82,10 @@ def hit_of(document: Document) -> Hit:
 
 # ---- Scores
 
-AnyRetriever = Runnable[str, list[Document]]
+RetrieverLike = Runnable[str, list[Document]]
 
 
-def _system(retriever: AnyRetriever, arguments: Mapping[str, Any] = {}) -> DeployedRetriever:
+def _system(retriever: RetrieverLike, arguments: Mapping[str, Any] = {}) -> DeployedRetriever:
     """A retriever that is asked with these arguments; a filter of one question is the argument ``filter``."""
     if not isinstance(retriever, Runnable):
         raise DataError(
@@ -129,7 +130,7 @@ class _Filter(dict[str, object]):
         return bool(allowed)
 
 
-_hooks: RetrieverHooks[AnyRetriever] = RetrieverHooks(
+_hooks: RetrieverHooks[RetrieverLike] = RetrieverHooks(
     _system, hit_of, Document, "LangChain documents", "; .pick() the documents' key"
 )
 run_retriever = _hooks.run_retriever
@@ -312,26 +313,30 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    retriever: AnyRetriever
+    retriever: RetrieverLike
     fetch_k: int | None = Field(default=FETCH_K, ge=1)
 
     @suggesting
     def __init__(
         self,
-        retriever: AnyRetriever,
+        retriever: RetrieverLike,
         index: IndexLike | None = None,
         *,
         documents: Documents | None = None,
         fetch_k: int | None = FETCH_K,
+        show: Show = "hits",
+        max_tokens: MaxTokens = 1000,
+        k: int | None = None,
+        balance: float = BALANCE,
+        counter: TokenCounterLike = "cl100k_base",
+        order: Order = "score",
         name: str | None = None,
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
-        **options: Unpack[PassageOptions],
     ) -> None:
         check_is_retriever(retriever)
-        fields: Metadata = {**options, "index": index, "documents": documents, "name": name}
-        fields |= {"retriever": retriever, "fetch_k": fetch_k, "tags": tags, "metadata": metadata}
-        super().__init__(**fields)
+        fields = type(self).model_fields
+        super().__init__(**{key: value for key, value in locals().items() if key in fields})
 
     def invoke(
         self,
@@ -357,7 +362,7 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
         call = _Call(self, **arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
 
-        def ask(retriever: AnyRetriever) -> Awaitable[list[Document]]:
+        def ask(retriever: RetrieverLike) -> Awaitable[list[Document]]:
             return at_once(retriever.invoke)(query, config, **call.arguments)
 
         return call.passages(query, finished(call.hits(ask)))
@@ -396,7 +401,7 @@ class _Call:
                 )
 
     async def hits(
-        self, ask: Callable[[AnyRetriever], Awaitable[list[Document]]]
+        self, ask: Callable[[RetrieverLike], Awaitable[list[Document]]]
     ) -> list[Document]:
         deep = self.deep or self.retriever
         return await self.behind.index.ask(self.retriever, deep, self.fetch_k, ask)
@@ -412,7 +417,7 @@ class _Call:
         return [_document(passage, documents) for passage in self.behind.passages(query, hits)]
 
 
-def _deep(retriever: AnyRetriever, fetch_k: int | None) -> AnyRetriever | None:
+def _deep(retriever: RetrieverLike, fetch_k: int | None) -> RetrieverLike | None:
     """The retriever, made to give at least so many hits; None if it takes no number. The k of ours is a limit."""
     if fetch_k is None or isinstance(retriever, _Indexed):
         return retriever

@@ -36,16 +36,16 @@ from llama_index.core.vector_stores import (
 )
 from llama_index.core.vector_stores.utils import build_metadata_filter_fn
 from pydantic import FieldSerializationInfo, PrivateAttr, field_serializer
-from typing_extensions import Unpack
 
 from chunkadapters.behind import (
+    BALANCE,
     FETCH_K,
     Indexed,
     IndexLike,
     LocalIndex,
     MaxTokens,
+    Order,
     Passage,
-    PassageOptions,
     Show,
     Shown,
     TokenCounterLike,
@@ -356,8 +356,13 @@ class PassageRetriever(_WithOptions):
         *,
         documents: Documents | None = None,
         fetch_k: int | None = FETCH_K,
+        show: Show = "hits",
+        max_tokens: MaxTokens = 1000,
+        k: int | None = None,
+        balance: float = BALANCE,
+        counter: TokenCounterLike = "cl100k_base",
+        order: Order = "score",
         callback_manager: CallbackManager | None = None,
-        **options: Unpack[PassageOptions],
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         check_is_retriever(retriever)
@@ -365,7 +370,16 @@ class PassageRetriever(_WithOptions):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
         self.retriever = retriever
         self.fetch_k = fetch_k
-        self.options = PassagePostprocessor(index=index, documents=documents, **options)
+        self.options = PassagePostprocessor(
+            index=index,
+            documents=documents,
+            show=show,
+            max_tokens=max_tokens,
+            k=k,
+            balance=balance,
+            counter=counter,
+            order=order,
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""

@@ -370,10 +370,11 @@ class Locator:
         if len(hits) > 1:
             shared = set.intersection(*[set(hit.names) for hit in hits])
         if shared and not self._groups(list(shared)):
-            nameless = []
-            for hit in hits:
-                names = tuple(name for name in hit.names if name not in shared)
-                nameless.append(self._verdict(replace(hit, names=names)))
+            nameless = verdicts.copy()
+            for number, hit in enumerate(hits):
+                if verdicts[number].kind == "elsewhere":
+                    names = tuple(name for name in hit.names if name not in shared)
+                    nameless[number] = self._verdict(replace(hit, names=names))
             if len(_documents_of(nameless)) > 1:
                 verdicts = nameless
         changed = self.changed(_documents_of(verdicts))
