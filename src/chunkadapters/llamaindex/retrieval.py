@@ -314,7 +314,7 @@ class _WithOptions(BaseRetriever):
 
     options: _Indexed
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""
         if name in Shown.model_fields:
             options = copy(self.options)  # which a copy of this retriever has, too
@@ -381,7 +381,7 @@ class PassageRetriever(_WithOptions):
             order=order,
         )
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""
         if name == "fetch_k" and value is not None:
             check_number("fetch_k", value, 1)
@@ -473,7 +473,7 @@ class IndexRetriever(_WithOptions):
             index=index, documents=documents, max_tokens=max_tokens, k=k, counter=counter
         )
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""
         if name == "filters" and value is not None:
             _check_filters(value)
