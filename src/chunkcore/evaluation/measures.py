@@ -224,7 +224,10 @@ def known_measures() -> list[type[Measure]]:
 
 
 def retrieval_measures(chosen: Measures) -> list[RetrievalMeasure]:
-    """Measures of retrieval, once each; by default `measures_at()`. Raises `OptionError`: a measure of answers."""
+    """Measures of retrieval, once each; by default `measures_at()`.
+
+    Raises `OptionError`: none, or a measure of answers.
+    """
     if chosen is None:
         chosen = measures_at()
     if isinstance(chosen, str | Measure):
@@ -234,6 +237,8 @@ def retrieval_measures(chosen: Measures) -> list[RetrievalMeasure]:
         if not isinstance(measure, RetrievalMeasure):
             raise OptionError(f"{measure} is of answers, not of retrieval: see score_answers")
         of_retrieval.append(measure)
+    if not of_retrieval:
+        raise OptionError("there is no measure to score: expected at least one")
     return of_retrieval
 
 
