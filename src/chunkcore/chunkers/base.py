@@ -181,8 +181,8 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __new__(cls, **options: object) -> Any:
-        names = [field.name for field in fields(cls)]
-        check_option_names(f"the chunker {cls.name or cls.__name__}", options, names)
+        owner = f"the chunker {cls.name or cls.__name__}"
+        check_option_names(owner, options, cls.option_names())
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -274,8 +274,7 @@ class Chunker(ABC):
         return chunks
 
     def _tokenize(self, documents: Sequence[Document]) -> TokenizedText:
-        counter = cast("TokenCounter", self.counter)
-        source = counter.tokenize(*[document.text for document in documents])
+        source = self.token_counter.tokenize(*[document.text for document in documents])
         source.documents = documents
         _ = source.boundaries  # computed now, in the tokenizing thread
         return source

@@ -17,9 +17,10 @@ from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 
+from chunkcore.columns import blocks
 from chunkcore.errors import DataError, ModelError, NoAnswerError, OptionError, echo
 from chunkcore.lazy import needed
-from chunkcore.models.base import Fingerprinted, Vectors, check_vectors
+from chunkcore.models.base import NO_VECTORS, Fingerprinted, Vectors, check_vectors
 from chunkcore.models.cache import LLMCache
 from chunkcore.models.llm.base import (
     LLM,
@@ -345,10 +346,9 @@ class OpenAIEmbedder(Fingerprinted):
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """One row a text, in requests of 256 texts. Raises `ModelError`: see `Endpoint.call`."""
-        rows = [
-            self._embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)
-        ]
-        return np.concatenate(rows) if rows else np.empty((0, 1), dtype=np.float32)
+        if not texts:
+            return NO_VECTORS
+        return np.concatenate([self._embed(some) for some in blocks(texts, _BATCH)])
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
         return self.embed_documents(texts)

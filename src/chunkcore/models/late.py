@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.columns import blocks
 from chunkcore.errors import DataError, OptionError
 from chunkcore.models.base import (
     NO_VECTORS,
@@ -129,8 +130,7 @@ class LateEmbedder:
         head, tail = tokens.ids[: tokens.before], tokens.ids[stop:]
         windows = _windows(tokens, self.window)
         some = max(1, _AT_ONCE // self.window)
-        for place in range(0, len(windows), some):
-            batch = windows[place : place + some]
+        for batch in blocks(windows, some):
             sequences = []
             for window in batch:
                 own = tokens.ids[window.start : window.end]

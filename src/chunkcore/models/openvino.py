@@ -21,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from chunkcore.columns import blocks
 from chunkcore.errors import OptionError, echo
 from chunkcore.lazy import needed
 from chunkcore.models.base import (
@@ -371,8 +372,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
     def _embed(self, texts: Sequence[str], prompt: str) -> Vectors:
         ready = self._ready(texts, prompt)
         tokens = []  # the tokenizer's objects take ten times the memory
-        for start in range(0, len(ready), _TOKENIZED_AT_ONCE):
-            some = ready[start : start + _TOKENIZED_AT_ONCE]
+        for some in blocks(ready, _TOKENIZED_AT_ONCE):
             encodings = self._tokenizer.encode_batch_fast(some)
             tokens += [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
         infer = partial(self._infer, self._request)

@@ -309,8 +309,9 @@ class WordText(TokenizedText):
     @_Once
     def starts(self) -> Numbers:
         """Where each run of characters that are not white begins."""
-        after_white = np.append(True, self.is_white[:-1])[: len(self.text)]
-        starts: Numbers = (after_white & ~self.is_white).nonzero()[0]
+        begins = np.append(True, self.is_white)
+        begins[self.parts] = True
+        starts: Numbers = (begins[:-1] & ~self.is_white).nonzero()[0]
         return starts
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
@@ -330,12 +331,13 @@ class SpacedText(WordText):
 
     @_Once
     def boundaries(self) -> Numbers:
-        words: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
-        texts = [SpacedText([text], self.counter) for text in self.slices(self.parts)]
-        offsets = self.parts[:, 0].tolist()
-        return np.concatenate(
-            [words.boundaries(text) + offset for text, offset in zip(texts, offsets, strict=True)]
-        )
+        known: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
+        words = [word for text in self.slices(self.parts) for word in _WORD.findall(text)]
+        rows = known.tokens(words, self.counter)
+        counts = np.array(list(map(len, rows)), dtype=np.int64)
+        places = np.array([*chain.from_iterable(rows)], dtype=np.int64)
+        places += np.repeat(self.starts, counts)
+        return places
 
 
 class KnownWords:
@@ -351,17 +353,13 @@ class KnownWords:
     def __reduce__(self) -> tuple[type[KnownWords], tuple[()]]:
         return KnownWords, ()
 
-    def boundaries(self, source: SpacedText) -> Numbers:
-        """Where each token of a text begins; its counter is given only new words, as one text."""
+    def tokens(self, words: Sequence[str], counter: TokenCounter) -> list[tuple[int, ...]]:
+        """Where the tokens of each word begin in it; the counter is given only new words, as one text."""
         tokens_by_word = self._known
-        text, starts = source.text, source.starts
-        # Python knows more white space, and control characters that these tokenizers leave out.
-        is_usual = np.array_equal(source.is_white, IS_WHITE.take(source.code_points, mode="clip"))
-        words = text.split() if is_usual else _WORD.findall(text)
         new = [*set(words).difference(tokens_by_word)]
         if new:
             ends = np.cumsum([len(word) + 1 for word in new])
-            tokens = source.counter.boundaries("\n".join(new))
+            tokens = counter.boundaries("\n".join(new))
             edges = [0, *tokens.searchsorted(ends).tolist()]
             begins = np.repeat(np.append(0, ends[:-1]), np.diff(edges))
             inside = (tokens - begins).tolist()
@@ -370,11 +368,7 @@ class KnownWords:
             self._size += int(ends[-1])
             if self._size > _KNOWN:
                 self._known, self._size = {}, 0
-        rows = [tokens_by_word[word] for word in words]
-        counts = np.array(list(map(len, rows)), dtype=np.int64)
-        places = np.array([*chain.from_iterable(rows)], dtype=np.int64)
-        places += np.repeat(starts, counts)
-        return places
+        return [tokens_by_word[word] for word in words]
 
 
 def splits_at_space(tokenizer: Any) -> bool:
