@@ -322,16 +322,14 @@ def _sections(answer: dict[str, Any]) -> list[Section]:
     check_ascending(firsts, "first")
     if firsts[0] != 1:
         raise BadAnswerError(f"expected the first section to begin with piece 1, got {firsts[0]}")
-    return [
-        Section(
-            section["first"] - 1,
-            {
-                f"section_{name}": text_of(section[name], name)[:_LONGEST]
-                for name in ("title", "reason")
-            },
-        )
-        for section in answer["sections"]
-    ]
+    sections = []
+    for section in answer["sections"]:
+        words = {
+            f"section_{name}": text_of(section[name], name)[:_LONGEST]
+            for name in ("title", "reason")
+        }
+        sections.append(Section(section["first"] - 1, words))
+    return sections
 
 
 _CHANGE = """You are given consecutive paragraphs of a document, each on its own after "ID" and its number. Find \

@@ -29,6 +29,7 @@ Vectors = NDArray[np.float32]
 NO_VECTORS: Vectors = np.empty((0, 0), dtype=np.float32)
 _SUFFIXES = {".json", ".safetensors", ".bin", ".txt", ".model"}  # of a model's files
 _UNREAD = "data_config.json"
+BATCH_TEXTS = 32
 
 
 def sorted_batches(
@@ -68,7 +69,6 @@ def padded(rows: Sequence[NDArray[Any]], padding: int = 0) -> tuple[Numbers, Num
 
 def in_batches(
     windows: Sequence[NDArray[Any]],
-    size: int,
     total: int,
     infer: Callable[[list[NDArray[Any]]], Vectors],
 ) -> list[Vectors]:
@@ -76,7 +76,8 @@ def in_batches(
     a vector for each token, without the padding.
     """
     answers = {}
-    for batch in sorted_batches([len(window) for window in windows], size=size, total=total):
+    lengths = [len(window) for window in windows]
+    for batch in sorted_batches(lengths, size=BATCH_TEXTS, total=total):
         rows = infer([windows[place] for place in batch])
         for place, row in zip(batch.tolist(), rows, strict=True):
             if row.ndim == 2:

@@ -459,10 +459,10 @@ class OpenAILLM(MeteredLLM):
             check_number("max_tokens", self.max_tokens, 1)
         self.base_url = endpoint.url
         name = f"openai:{self.model}@{self.base_url}"
-        options = [
-            f"{option}={'none' if value is None else value}"
-            for option, value in plain_options(self, changed=True).items()
-        ]
+        options = []
+        for option, value in plain_options(self, changed=True).items():
+            shown = "none" if value is None else value
+            options.append(f"{option}={shown}")
         if options[2:]:
             name += f"#{'&'.join(options[2:])}"
         identity = digest([self.model, self.base_url, self.temperature, self.max_tokens], 8)

@@ -20,6 +20,7 @@ from chunkcore.columns import distinct
 from chunkcore.errors import MissingExtraError, ModelError, OptionError, echo, kind_of, shortened
 from chunkcore.lazy import needed
 from chunkcore.models.base import (
+    BATCH_TEXTS,
     DOCUMENT_PROMPTS,
     Embedder,
     TokenCountingEmbedder,
@@ -46,7 +47,6 @@ from chunkcore.tokens import TokenCounter
 from chunkcore.tokens.counters import counters
 from chunkcore.tokens.counters import get_counter as get_counter
 
-_BATCH_TEXTS = 32
 _BATCH_TOKENS = 8192
 _MEANS = ("mean", "mean_sqrt_len_tokens")  # up to a factor, which a cosine does not see
 
@@ -126,7 +126,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
             raise OptionError(
                 f"{self.name}: its pooling is {pooling.pooling_mode}; choose a model that pools by mean"
             )
-        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, self._infer)
+        return in_batches(windows, _BATCH_TOKENS, self._infer)
 
     def _infer(self, windows: list[NDArray[Any]]) -> Vectors:
         import torch
@@ -146,7 +146,7 @@ class SentenceTransformersEmbedder(TokenizerEmbedder):
         # encode sorts by length within a call, so all texts go in one; for no texts one shows the width.
         ready = list(map(encodable, texts)) or [""]
         with self._lock:
-            answer: Vectors = encode(ready, batch_size=_BATCH_TEXTS, show_progress_bar=False)
+            answer: Vectors = encode(ready, batch_size=BATCH_TEXTS, show_progress_bar=False)
         return answer[: len(texts)].astype(np.float32, copy=False)
 
 

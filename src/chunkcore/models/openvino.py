@@ -37,7 +37,6 @@ from chunkcore.models.base import (
 from chunkcore.spans import Numbers
 
 Precision = Literal["f32", "bf16"]
-_BATCH_TEXTS = 32
 _BATCH_TOKENS = 4096
 _TOKENIZED_AT_ONCE = 4096
 _POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
@@ -359,7 +358,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
                 f"{self.name}: its vector is its first token's; choose a model that pools by mean"
             )
         infer = partial(self._infer, self._token_request)
-        return in_batches(windows, _BATCH_TEXTS, _BATCH_TOKENS, infer)
+        return in_batches(windows, _BATCH_TOKENS, infer)
 
     @cached_property
     def _token_request(self) -> Any:
@@ -376,7 +375,7 @@ class OpenVinoEmbedder(TokenizerEmbedder):
             encodings = self._tokenizer.encode_batch_fast(some)
             tokens += [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
         infer = partial(self._infer, self._request)
-        rows = in_batches(tokens, _BATCH_TEXTS, _BATCH_TOKENS, infer)
+        rows = in_batches(tokens, _BATCH_TOKENS, infer)
         return np.array(rows, dtype=np.float32).reshape(len(rows), self._folder.hidden)
 
     def _infer(self, request: Any, tokens: Sequence[NDArray[Any]]) -> Vectors:
