@@ -181,8 +181,8 @@ class Chunker(ABC):
     counter: TokenCounter | str = "cl100k_base"
 
     def __new__(cls, **options: object) -> Any:
-        owner = f"the chunker {cls.name or cls.__name__}"
-        check_option_names(owner, options, cls.option_names())
+        names = [field.name for field in fields(cls)]
+        check_option_names(f"the chunker {cls.name or cls.__name__}", options, names)
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

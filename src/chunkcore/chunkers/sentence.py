@@ -285,27 +285,20 @@ class FixedSentences(Chunker):
         check_overlap(self, most)
 
     def cut(self, source: TokenizedText) -> Ranges:
-        rows = sentence_ranges(source.text, self.splitter).tolist()
-        edges = self._edges(len(rows))
-        reach = self._reach(source, rows, edges)
-        chunks: list[Range] = []
-        begin = -1
-        for reached, end in zip(reach, edges[1:], strict=False):
-            begin = max(begin + 1, reached)
-            chunks.append((rows[begin][0], rows[end - 1][1]))
-        return join_ranges(source, chunks, self.minimum)
-
-    def _reach(self, source: TokenizedText, rows: list[list[int]], edges: list[int]) -> list[int]:
-        """For each chunk, the first sentence that it may repeat."""
+        sentences = sentence_ranges(source.text, self.splitter)
+        edges = np.array(self._edges(len(sentences)))
+        firsts = edges[:-1]
         if isinstance(self.overlap, int):
-            return [max(0, first - self.overlap) for first in edges[:-1]]
-        overlap = cast("SemanticOverlap", self.overlap)
-        topics = overlap.topics([source.text[start:end] for start, end in rows])
-        reach = [0]
-        for before, edge in pairwise(edges[:-1]):
-            half = (edge - before) // 2
-            reach.append(max(topics[edge], edge - half))
-        return reach
+            shared = firsts - self.overlap
+        else:
+            topics = cast("SemanticOverlap", self.overlap).topics(source.slices(sentences))
+            half = np.diff(firsts, prepend=0) // 2
+            shared = np.maximum(np.array(topics, dtype=np.int64)[firsts], firsts - half)
+        # Each chunk begins after the one before it.
+        places = np.arange(len(firsts))
+        begins = places + np.maximum.accumulate(np.maximum(0, shared - places))
+        chunks = whole_runs(sentences, np.column_stack((begins, edges[1:])))
+        return join_ranges(source, chunks, self.minimum)
 
     def _edges(self, total: int) -> list[int]:
         """The first new sentence of each chunk, then the number of sentences."""
