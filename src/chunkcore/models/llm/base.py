@@ -46,13 +46,13 @@ _TOKENS_A_MESSAGE = 4
 _LONGEST = 1_000_000  # characters of an answer that are read
 _ATTEMPTS = 1_000  # places tried as the beginning of JSON
 _REPEATED = 2_000  # characters of a bad answer that the model is shown again
-_TYPES = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "integer": int,
-    "boolean": bool,
-    "null": type(None),
+_TYPES: dict[type, str] = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    int: "integer",
+    bool: "boolean",
+    type(None): "null",
 }
 _RULES = ("type", "minimum", "maximum", "minItems", "maxItems")
 _lock = threading.Lock()
@@ -349,12 +349,12 @@ def check_answer(value: Any, schema: Schema, name: str) -> None:
     Traceback (most recent call last):
     chunkcore.models.llm.base.BadAnswerError: expected 'first' with type integer, minimum 1, maximum 5, got 7
     """
-    kinds = [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
-    fits = type(value) in [_TYPES[kind] for kind in kinds]
-    if fits and isinstance(value, int):
-        fits = schema.get("minimum", value) <= value <= schema.get("maximum", value)
-    elif fits and isinstance(value, list):
-        fits = schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value))
+    fits = _TYPES.get(type(value), "number") in schema["type"]  # one, or a list of them
+    if fits and isinstance(value, int | list):
+        amount = value if isinstance(value, int) else len(value)
+        least = schema.get("minimum", schema.get("minItems", amount))
+        most = schema.get("maximum", schema.get("maxItems", amount))
+        fits = least <= amount <= most
     if not fits:
         rules = ", ".join(f"{rule} {schema[rule]}" for rule in _RULES if rule in schema)
         raise BadAnswerError(f"expected {name!r} with {rules}, got {echo(value)}")
