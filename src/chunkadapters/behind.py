@@ -9,24 +9,14 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    SkipValidation,
-    ValidationError,
-    model_validator,
-)
-from typing_extensions import Self
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
 from chunkadapters.configuration import counter_of
 from chunkadapters.places import (
@@ -42,7 +32,6 @@ from chunkadapters.places import (
     shared_items,
 )
 from chunkcore.errors import (
-    ChunkcoreError,
     DataError,
     OptionError,
     echo,
@@ -352,35 +341,18 @@ class LocalIndex:
         return LocalIndex, (self.given, self._documents)
 
 
-@contextmanager
-def _one_sentence() -> Iterator[None]:
-    """Raise what pydantic refuses as the error of ours that it frames, or as an `OptionError`."""
-    try:
-        yield
-    except ValidationError as error:
-        details = error.errors()
-        refused = details[0].get("ctx", {}).get("error")
-        if isinstance(refused, ChunkcoreError):
-            raise refused from None
-        reasons = " or ".join(detail["msg"] for detail in details)
-        name, value = details[0]["loc"][0], echo(details[0]["input"])
-        raise OptionError(f"{name}: {reasons}; got {value}") from None
-
-
 class Indexed(BaseModel):
     """An index, and the limits of its answers, as the fields of a framework's class.
 
-    A wrong value raises one sentence of ours, without pydantic's frame, and leaves the old one.
+    A wrong value raises one sentence of `Behind`, without pydantic's frame, and leaves the old one.
     """
 
-    model_config = ConfigDict(
-        extra="forbid", validate_assignment=True, arbitrary_types_allowed=True, strict=True
-    )
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     index: SkipValidation[IndexLike | None] = None
     documents: SkipValidation[Iterable[Any] | None] = Field(default=None, exclude=True, repr=False)
-    max_tokens: MaxTokens = 1000
-    k: int | None = None
+    max_tokens: SkipValidation[MaxTokens] = 1000
+    k: SkipValidation[int | None] = None
     counter: SkipValidation[TokenCounterLike] = "cl100k_base"
     _local: LocalIndex | None = PrivateAttr(default=None)
     _source: object = PrivateAttr(default=None)  # what the local index is of
@@ -391,23 +363,18 @@ class Indexed(BaseModel):
             if by_place:
                 raise OptionError("options have names, as in documents=documents")
             check_option_names(type(self).__name__, fields, type(self).model_fields)
-            with _one_sentence():
-                super().__init__(**fields)
+            super().__init__(**fields)
+            self._behind()
 
         def __setattr__(self, name: str, value: object) -> None:
             before = vars(self).get(name)
-            try:
-                with _one_sentence():
-                    super().__setattr__(name, value)
-            except ValueError:
-                if name in vars(self):  # pydantic checks an object after it has changed it
-                    vars(self)[name] = before
-                raise
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self._behind()
-        return self
+            super().__setattr__(name, value)
+            if name in Shown.model_fields:
+                try:
+                    self._behind()
+                except ValueError:
+                    super().__setattr__(name, before)
+                    raise
 
     @abstractmethod
     def _core_documents(self) -> list[Document] | None:
@@ -425,8 +392,8 @@ class Shown(Indexed):
     """The fields of a class that shows passages of hits."""
 
     show: SkipValidation[Show] = "hits"
-    balance: float = BALANCE
-    order: Order = "score"
+    balance: SkipValidation[float] = BALANCE
+    order: SkipValidation[Order] = "score"
 
 
 _ADVICE = {

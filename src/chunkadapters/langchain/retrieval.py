@@ -21,7 +21,6 @@ from langchain_core.runnables import (
     ensure_config,
 )
 from langchain_core.runnables.config import var_child_runnable_config
-from pydantic import Field
 
 from chunkadapters.behind import (
     BALANCE,
@@ -54,7 +53,7 @@ from chunkadapters.scores import (
 )
 from chunkcore.errors import DataError, OptionError, echo, kind_of
 from chunkcore.locating import Hit, names_of
-from chunkcore.options import suggesting
+from chunkcore.options import check_number, suggesting
 from chunkcore.retrieval.where import Where, allowed_documents, check_predicate
 from chunkcore.text import Document as CoreDocument
 
@@ -314,7 +313,7 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
     """
 
     retriever: RetrieverLike
-    fetch_k: int | None = Field(default=FETCH_K, ge=1)
+    fetch_k: int | None = FETCH_K
 
     @suggesting
     def __init__(
@@ -335,6 +334,10 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
         metadata: Metadata | None = None,
     ) -> None:
         check_is_retriever(retriever)
+        if not isinstance(retriever, Runnable):
+            raise OptionError(f"retriever: expected an instance of Runnable; got {echo(retriever)}")
+        if fetch_k is not None:
+            check_number("fetch_k", fetch_k, 1)
         fields = type(self).model_fields
         super().__init__(**{key: value for key, value in locals().items() if key in fields})
 
