@@ -108,7 +108,7 @@ class StoreIndex(HitIndex):
         asking = []
         for hit in hits:
             offsets = offsets_within(hit.text, hit.spans)
-            if offsets is None or not hit.spans or not hit.document or hit.derived:
+            if offsets is None or not hit.document or hit.derived:
                 continue  # the text does not fit its spans
             for offset, span in zip(offsets, hit.spans, strict=True):
                 text = hit.text[offset : offset + len(span)]

@@ -55,9 +55,9 @@ class BenchmarkPlaces:
     """
 
     def __init__(self, benchmark: Benchmark) -> None:
-        self.documents = {document.id: document for document in benchmark.documents}
-        self.locator = Locator(self.documents, lenient=True)
-        self._names = DocumentNames(self.documents)
+        documents = {document.id: document for document in benchmark.documents}
+        self.locator = Locator(documents, lenient=True)
+        self._names = DocumentNames(documents)
 
     def answers(self, query: Query, hits: Sequence[Hit]) -> list[Verdict]:
         """The verdicts on the hits for a question."""
@@ -97,7 +97,7 @@ class BenchmarkPlaces:
         parts = []
         for evidence in query.evidence:
             document_id = evidence.document_id
-            words = evidence.span.slice(self.documents[document_id].text)
+            words = evidence.span.slice(self.locator.documents[document_id].text)
             is_by_chance = not verdict.document and len(words) < _SHORTEST_QUOTE
             if is_by_chance or name not in ("", document_id):
                 continue
@@ -315,7 +315,7 @@ class RetrieverRun:
         else:
             verdicts = self._verdicts[query.id] = self._places.answers(query, hits)
             for hit, verdict in zip(hits, verdicts, strict=True):
-                document = self._places.documents.get(verdict.piece.document_id)
+                document = self._places.locator.documents.get(verdict.piece.document_id)
                 more = {} if document is None else document.metadata
                 check_obeyed(query.where or {}, {**hit.metadata, **more})
         if self.progress is not None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import (
@@ -105,18 +106,13 @@ def _system(retriever: RetrieverLike, arguments: Mapping[str, Any] = {}) -> Depl
             )
         return _system(retriever, {"filter": filter_in_form(retriever, _Filter(where))})
 
-    def ask(question: str) -> list[Document]:
-        return retriever.invoke(question, **arguments)
-
-    async def aask(question: str) -> list[Document]:
-        return await retriever.ainvoke(question, **arguments)
-
     advice = ""
     if arguments:
         advice = (
             "; the retriever got the question's filter (where) as filter=. If its store wants another form, give "
             "RunnableLambda(lambda question, filter: retriever.invoke(question, filter=form_of(filter)))"
         )
+    ask, aask = partial(retriever.invoke, **arguments), partial(retriever.ainvoke, **arguments)
     return DeployedRetriever(retriever.get_name(), ask, aask, retriever, filtered, advice)
 
 
