@@ -111,7 +111,7 @@ def test_an_answer_that_cannot_be_read_is_told_to_the_model_and_then_rejected(an
 )
 def test_one_bad_excerpt_rejects_them_all(excerpt, problem):
     text = "One fell. Two fell. …"
-    sample = Sample(Document("d", text + " Outside."), Span(0, len(text)), 0)
+    sample = Sample(Document("d", text + " Outside."), Span(0, len(text)))
     with pytest.raises(NotVerbatimError, match=problem):
         locate_excerpts(sample, ["One fell.", excerpt])
 
@@ -127,7 +127,7 @@ def test_whatever_white_space_the_model_changes_the_place_is_the_one_it_copied(t
     if text.count(copied.strip()) > 1 or not any(map(str.isalnum, copied)):
         return
     try:
-        found = locate_excerpts(Sample(document, Span(0, len(text)), 0), [altered])
+        found = locate_excerpts(Sample(document, Span(0, len(text))), [altered])
     except NotVerbatimError as error:
         if "several places" in str(error):  # without its white space it is another stretch's like
             return

@@ -186,7 +186,7 @@ class Documents:
         """The documents."""
         from chunkcore.evaluation.loading import contents_of
 
-        return contents_of(self.place, [], (), self.follow_links).documents
+        return contents_of(self.place, [], self.follow_links).documents
 
 
 @dataclass

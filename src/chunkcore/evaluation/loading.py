@@ -464,7 +464,7 @@ def load_benchmark(
     >>> [query.id for query in loaded.queries], [problem.query_id for problem in loaded.problems]
     (['q1'], ['q2'])
     """
-    contents = contents_of(documents, questions, leave_out, follow_links)
+    contents = contents_of(documents, questions, follow_links, leave_out)
     reader = QuestionReader(contents, by_words=not isinstance(documents, str | Path))
     _check_usable(reader, contents.file or "the questions")
     if reader.notes:
@@ -500,8 +500,8 @@ class Contents(NamedTuple):
 def contents_of(
     documents: str | Path | Sequence[Document],
     questions: Questions | None,
-    leave_out: Collection[Path],
     follow_links: bool,
+    leave_out: Collection[Path] = (),
     read: Callable[[Questions], Iterable[Row]] = question_rows,
 ) -> Contents:
     """What is read: documents, and rows of questions, by `read`."""

@@ -134,21 +134,15 @@ class Scorer:
         if report.located.get("ambiguous"):
             report = replace(report, bounds=self._bounds(run, chosen))
         if report.located.keys() == {"unlocated"}:
-            self._warn_of_strangers(run)
+            name = max(piece.document_id for pieces in run.results.values() for piece in pieces)
+            if name:
+                warn_user(
+                    f"the hits of the run {run.name!r} are in none of the benchmark's documents: they are in "
+                    f"documents such as {echo(name)}, the benchmark has {echo(self.benchmark.documents[0].id)}: "
+                    "give both the same ids"
+                )
         seconds = time.perf_counter() - began
         return replace(report, seconds={**run.seconds, "score": seconds})
-
-    def _warn_of_strangers(self, run: Run) -> None:
-        """Warn of a run whose hits, none of which is in the benchmark, name documents: those of other ids."""
-        names = {piece.document_id for pieces in run.results.values() for piece in pieces}
-        names.discard("")
-        if names:
-            warn_user(
-                f"the hits of the run {run.name!r} are in none of the benchmark's documents: they are in documents "
-                f"such as {echo(min(names))}, the benchmark has {echo(self.benchmark.documents[0].id)}: give both the "
-                "same ids",
-                UserWarning,
-            )
 
     def _report(
         self,

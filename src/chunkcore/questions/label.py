@@ -159,18 +159,17 @@ class LabelledQuestions:
         """A question as the page shows it: number, id, question, evidence, without_evidence, problem, and a version
         that changes with the row.
         """
-        with self._thread_lock:
-            row = self._row(number)
-            evidence, problem = self._evidence(row)
-            return {
-                "number": number,
-                "id": str(row.get("id", "")),
-                "question": str(row.get("question", "")),
-                "evidence": evidence,
-                "without_evidence": row.get("without_evidence") is True,
-                "problem": problem,
-                "version": digest(row, 8),
-            }
+        row = self._row(number)
+        evidence, problem = self._evidence(row)
+        return {
+            "number": number,
+            "id": str(row.get("id", "")),
+            "question": str(row.get("question", "")),
+            "evidence": evidence,
+            "without_evidence": row.get("without_evidence") is True,
+            "problem": problem,
+            "version": digest(row, 8),
+        }
 
     def states(self) -> list[JsonObject]:
         """All questions."""

@@ -25,11 +25,10 @@ from chunkcore.text import Document, Span
 
 
 class Sample(NamedTuple):
-    """A passage (`span`) of a document to write a question about; `number` counts the document's earlier samples."""
+    """A passage (`span`) of a document to write a question about."""
 
     document: Document
     span: Span
-    number: int
 
     @property
     def text(self) -> str:
@@ -44,7 +43,7 @@ def draw_sample(
 ) -> Sample:
     """At most `size` characters of a document, every place equally likely.
 
-    Document, seed and number determine the sample.
+    Document, seed and number, which counts the document's earlier samples, determine the sample.
 
     >>> draw_sample(Document("fox.txt", " The fox naps. "), 4000, seed=0, number=0).text
     'The fox naps.'
@@ -71,7 +70,7 @@ def draw_sample(
         low, high = trim(text, begin, end)
         if low >= high:
             low, high = trim(text, first, last)
-    return Sample(document, Span(low, high), number)
+    return Sample(document, Span(low, high))
 
 
 _CUT_HEAD, _CUT_TAIL = re.compile(r"\S{0,100}\s"), re.compile(r"\s\S{0,100}\Z")
@@ -151,7 +150,7 @@ def locate_excerpts(sample: Sample, excerpts: Sequence[str]) -> list[Span]:
     Each is searched in the shown passage only: verbatim, then ignoring white space. Raises `NotVerbatimError` for an
     excerpt that is missing, ambiguous, or without a letter or digit.
 
-    >>> sample = Sample(Document("fox.txt", "A tale. The quick\n  fox naps."), Span(8, 29), 0)
+    >>> sample = Sample(Document("fox.txt", "A tale. The quick\n  fox naps."), Span(8, 29))
     >>> locate_excerpts(sample, ["The quick fox"])
     [Span(start=8, end=23)]
     """

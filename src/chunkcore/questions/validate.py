@@ -108,7 +108,7 @@ def validate_benchmark(
     not-found | question 2 | the excerpt 'The cat' is not found in 'fo
     ambiguous | question 1 | the excerpt 'naps.' occurs 2 times ('fox.
     """
-    contents = contents_of(documents, questions, (), follow_links, _all_rows)
+    contents = contents_of(documents, questions, follow_links, read=_all_rows)
     before = f"{contents.file}, " if contents.file else ""
     if not contents.questions:
         raise DataError(
