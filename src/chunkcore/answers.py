@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -138,21 +138,22 @@ def answer_questions(
     ExactMatch(k)  # raises: answers are of no such depth
     model = get_llm(llm)
     tokens = get_counter(counter)
-    shown = [
-        _passages_of(benchmark, run.results.get(query.id, ()), k, tokens)
-        for query in benchmark.queries
-    ]
+    queries = benchmark.queries
+    shown = {
+        query.id: _passages_of(benchmark, run.results.get(query.id, ()), k, tokens)
+        for query in queries
+    }
 
-    def answered(number: int) -> Answer:
-        query, passages = benchmark.queries[number], shown[number]
+    def answered(query: Query) -> Answer:
+        passages = shown[query.id]
         try:
             return Answer(ask(model, answer_question(query, passages), retries=retries), passages)
         except NoAnswerError as error:
             return Answer("", passages, failure=str(error))
 
     answers: dict[str, Answer] = {}
-    for answer in ask_all(model, answered, range(len(shown))):
-        answers[benchmark.queries[len(answers)].id] = answer
+    for query, answer in zip(queries, ask_all(model, answered, queries), strict=True):
+        answers[query.id] = answer
         if len(answers) == _HOPELESS and all(answer.failure for answer in answers.values()):
             raise ModelError(
                 f"{model.name} had no answer to any of the first {_HOPELESS} questions: {answer.failure}"
@@ -169,12 +170,12 @@ def _passages_of(
     counter: TokenCounter,
 ) -> tuple[str, ...]:
     """The texts of the best pieces to depth k. Raises `DataError` for a piece outside its document."""
+    texts = (_text(benchmark, piece) for piece in results)
     limit = budget_of(k)
     if limit is None:
-        return tuple(_text(benchmark, piece) for piece in results[: int(k)])
+        return tuple(islice(texts, int(k)))
     budget = Budget(limit, counter)
-    texts = (budget.take(_text(benchmark, piece)) for piece in results)
-    return tuple(filter(None, texts))
+    return tuple(filter(None, map(budget.take, texts)))
 
 
 def _text(benchmark: Benchmark, piece: Retrieved) -> str:
@@ -233,8 +234,8 @@ def score_answers(
         failed = bool(answer.failure)
         if failed:
             unanswered.append(query.id)
-        passages, references = tuple(answer.passages), _references_of(query)
-        cases.append(AnsweredQuestion(query.text, answer.text, passages, references, failed))
+        shown = answer.text, answer.passages
+        cases.append(AnsweredQuestion(query.text, *shown, _references_of(query), failed))
     return Report(
         name=answered.name,
         benchmark=benchmark.name,
