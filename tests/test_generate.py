@@ -151,6 +151,13 @@ def test_questions_have_places_that_hold_and_load_as_a_benchmark():
             assert row["sample"][0] <= each["start"] < each["end"] <= row["sample"][1]
 
 
+def test_places_in_a_page_are_those_in_its_file(tmp_path):
+    (tmp_path / "page.html").write_text("<h1>Mast</h1><p>The <b>mast</b> is tall.</p>")
+    made = generate_benchmark(load_documents(tmp_path), ScriptedLLM(reply("How high?", "The mast is tall.")), quick(1))
+    (tmp_path / "questions.jsonl").write_text(json.dumps(made.rows[0]))
+    assert not load_benchmark(tmp_path).problems
+
+
 @pytest.mark.parametrize("threads", [1, 4])
 def test_the_questions_do_not_depend_on_which_answer_comes_first(threads):
     def slow(messages, schema):

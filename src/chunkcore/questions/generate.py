@@ -40,7 +40,12 @@ from chunkcore.questions.prompts import (
     locate_excerpts,
     question_about,
 )
-from chunkcore.questions.validate import Filtered, check_questions_file, filter_questions
+from chunkcore.questions.validate import (
+    Filtered,
+    check_questions_file,
+    evidence_of,
+    filter_questions,
+)
 from chunkcore.text import Document, Span
 
 
@@ -99,13 +104,11 @@ _Row = dict[str, Any]  # a question that is kept, as a file of questions has it
 
 
 def _row(name: str, question: str, sample: Sample, spans: Sequence[Span]) -> _Row:
-    text = sample.document.text
-    evidence = [{"start": one.start, "end": one.end, "text": one.slice(text)} for one in spans]
     return {
         "id": name,
         "question": question,
         "document_id": sample.document.id,
-        "evidence": evidence,
+        "evidence": [evidence_of(sample.document, [span]) for span in spans],
         "sample": [sample.span.start, sample.span.end],
     }
 
@@ -295,7 +298,7 @@ def generate_benchmark(
     >>> llm = CallableLLM(lambda messages, schema: answer, name="always so")
     >>> generated = generate_benchmark([Document("fox.txt", "The fox naps.")], llm, GenerationOptions(questions=1))
     >>> generated.rows[0]["question"], generated.rows[0]["evidence"]
-    ('Who naps?', [{'start': 0, 'end': 13, 'text': 'The fox naps.'}])
+    ('Who naps?', [{'document': 'fox.txt', 'start': 0, 'end': 13, 'text': 'The fox naps.'}])
     """
     options = options or GenerationOptions()
     model = get_llm(llm)
