@@ -48,7 +48,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     >>> @grouped
     ... def run(statistics: Statistics, output: Output = Path("out")) -> None: ...
     >>> list(signature(run).parameters)
-    ['margin', 'by', 'seed', 'resamples', 'output', 'quiet']
+    ['by', 'seed', 'resamples', 'margin', 'output', 'quiet']
     """
     groups: dict[str, Any] = {}
     parameters = []
@@ -142,8 +142,6 @@ ChunkerSpecs = Annotated[
 EmbedderName = Annotated[
     str, value_option("NAME", "A sentence-transformers model.", "--embedder", "-e")
 ]
-Seed = Annotated[int, number_option("For random choices.")]
-Resamples = Annotated[int, _statistics("N", "Resamples of the bootstrap.", min=100, max=1_000_000)]
 Output = Annotated[Path, value_option("FOLDER", "Where results are written.", "--output", "-o")]
 # Where results are written by default: a search does not replace the report of a comparison.
 REPORT, TUNING = Path("chunkcore-report"), Path("chunkcore-tuning")
@@ -160,9 +158,7 @@ class Documents:
         ),
     ] = None
     docs_option: Annotated[Path | None, _data("DOCS", "The same as DOCS.", "--docs")] = None
-    follow_links: Annotated[bool, _data(None, "Read links out of a folder.", "--follow-links")] = (
-        False
-    )
+    follow_links: FollowLinks = False
 
     @property
     def folder(self) -> Path | None:
@@ -258,10 +254,9 @@ class Scoring:
 
 
 @dataclass
-class Statistics:
-    """How reports are compared."""
+class Resampling:
+    """What is drawn at random."""
 
-    margin: Annotated[float, _statistics("POINTS", "Differences to ignore.", min=0)] = 2.0
     by: Annotated[
         By,
         _statistics(
@@ -269,7 +264,16 @@ class Statistics:
         ),
     ] = "auto"
     seed: Annotated[int, _statistics("N", "Seed of all random choices.", min=0)] = 0
-    resamples: Resamples = 10_000
+    resamples: Annotated[
+        int, _statistics("N", "Resamples of the bootstrap.", min=100, max=1_000_000)
+    ] = 10_000
+
+
+@dataclass
+class Statistics(Resampling):
+    """How reports are compared."""
+
+    margin: Annotated[float, _statistics("POINTS", "Differences to ignore.", min=0)] = 2.0
 
 
 def study_settings(statistics: Statistics, scoring: Scoring, **more: Any) -> study.StudySettings:

@@ -42,7 +42,7 @@ class Generation:
     questions: Annotated[
         int, number_option("How many, before the filters.", 1, "--count", "-n")
     ] = 100
-    seed: options.Seed = 0
+    seed: Annotated[int, number_option("For random choices.")] = 0
     sample_size: Annotated[int, number_option("Characters of a passage.", 100)] = 4_000
     concurrency: Annotated[int, number_option("Questions at once.", 1)] = 4
 

@@ -167,8 +167,8 @@ def _embedding_notes(
     counter = chunkcore.get_counter("cl100k_base")
     for model in models:
         if model.name.startswith("openai:"):
-            texts = [document.text for document in benchmark.documents]
-            tokens = sum(map(counter.count, texts)) * len(chunkers)
+            tokens = sum(counter.count(document.text) for document in benchmark.documents)
+            tokens *= len(chunkers)
             cost = "; --embed-price PRICE, of a million tokens, says what they cost"
             if systems.embed_price is not None:
                 cost = f", cost {tokens * systems.embed_price / 1e6:,.4f}"
@@ -216,22 +216,17 @@ def _read(paths: Sequence[Path], benchmark: chunkcore.Benchmark) -> list[chunkco
 
 
 @dataclass
-class Grid:
+class Grid(options.Resampling):
     """How a grid is searched: the options of `TuneOptions`."""
 
     measure: Annotated[str, value_option("NAME", "What is maximised.")] = "Recall@1000tok"
     counter: Annotated[str, value_option("NAME", "The tokenizer of sizes.")] = "cl100k_base"
     draws: Annotated[int, number_option("Random configurations of the grid; 0: all.")] = 0
     folds: Annotated[int, number_option("Parts held out in turn.", 2)] = 5
-    by: Annotated[
-        options.By, value_option("UNIT", "Kept together: auto, document or question.")
-    ] = "auto"
     default: Annotated[str, value_option("SPEC", "Chunker to keep unless another is better.")] = ""
     default_retriever: Annotated[
         str, value_option("SPEC", "Its retriever. Default: the first.")
     ] = ""
-    seed: options.Seed = 0
-    resamples: options.Resamples = 10_000
 
 
 @grouped
