@@ -88,10 +88,6 @@ class _Element:
         return elements
 
 
-# The element that owns the nodes, the remaining nodes, and the parent's name.
-_Frame = tuple[_Element, Iterator[Any], str]
-
-
 class HtmlText:
     """The visible text of a page: that of its `pieces`, the ranges of stripped texts between tags."""
 
@@ -109,15 +105,15 @@ class HtmlText:
             return len(self.text)
         return self._places[number] + max(0, offset - self.pieces[number][0])
 
-    def spans(self, start: int, end: int) -> Iterator[Range]:
-        """The source ranges of ``text[start:end]``."""
+    def spans(self, start: int, end: int) -> Iterator[Span]:
+        """Where ``text[start:end]`` stands in the source."""
         first = bisect_right(self._places, start) - 1
         for number in range(first, bisect_left(self._places, end)):
             begin, stop = self.pieces[number]
             shift = begin - self._places[number]
             low, high = max(begin, start + shift), min(stop, end + shift)
             if low < high:
-                yield low, high
+                yield Span(low, high)
 
 
 def html_blocks(text: str, *, only_text: bool = False) -> list[Block]:
@@ -149,12 +145,12 @@ def visible_pieces(text: str) -> list[Range]:
     return _read(text, only_text=True)[1]
 
 
+@dataclass
 class _Reader:
     """Turns elements into blocks; `place` maps source offsets to offsets into the text."""
 
-    def __init__(self, text: str, place: Callable[[int], int]) -> None:
-        self.text = text
-        self.place = place
+    text: str
+    place: Callable[[int], int]
 
     def top(self, root: _Element) -> list[Block]:
         # A text of end tags alone has no elements.
@@ -262,7 +258,10 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[Range]]:
         owner, nodes, parent = inside[-1]
         node = next(nodes, None)
         if node is None:
-            _leave(inside)
+            inside.pop()
+            around = inside[-1][0] if inside else root
+            around.last = max(around.last, owner.last)
+            around.has_heading |= owner.has_heading
             continue
         name, place = node.name, node.origin_offset
         if place is not None:
@@ -281,14 +280,6 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[Range]]:
     if not only_text:
         return root, []
     return root, parts_without_pictures(text, _pieces(text, seen, marks))
-
-
-def _leave(inside: list[_Frame]) -> None:
-    left, _, _ = inside.pop()
-    if inside:
-        around = inside[-1][0]
-        around.last = max(around.last, left.last)
-        around.has_heading |= left.has_heading
 
 
 def parts_without_pictures(text: str, pieces: Iterable[Range]) -> list[Range]:

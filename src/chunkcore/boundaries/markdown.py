@@ -83,10 +83,10 @@ def markdown_blocks(text: str) -> list[Block]:
     return blocks
 
 
+@dataclass
 class _Reader:
-    def __init__(self, text: str, starts: list[int]) -> None:
-        self.text = text
-        self.starts = starts
+    text: str
+    starts: list[int]
 
     def offset(self, line: int) -> int:
         return self.starts[line] if line < len(self.starts) else len(self.text)

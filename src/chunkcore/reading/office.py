@@ -378,8 +378,8 @@ _OTHER_BOXES = ("sPre", "borderBox", "phant")
 _WITH_PROPERTIES = words("acc bar d f groupChr")
 
 
-def mend_equation(equation: _Element) -> None:
-    """Make an equation one that markitdown writes as LaTeX; where it cannot, it is its letters alone."""
+def mend_equation(equation: _Element) -> str:
+    """Make an equation one that markitdown writes as LaTeX, and write it; where that fails, it is its letters alone."""
     from lxml.etree import SubElement
     from markitdown.converter_utils.docx.math.omml import oMath2Latex
 
@@ -389,13 +389,15 @@ def mend_equation(equation: _Element) -> None:
             node.tag = f"{MATH}box"
         elif name in _WITH_PROPERTIES and node.find(f"{MATH}{name}Pr") is None:
             node.insert(0, node.makeelement(f"{MATH}{name}Pr"))
+    write: Any = oMath2Latex
     try:
-        oMath2Latex(equation)  # type: ignore[no-untyped-call]
+        return str(write(equation))
     except (AttributeError, KeyError, NotImplementedError, TypeError, ValueError):
         letters = [node.text or "" for node in equation.iter(f"{MATH}t")]
         equation[:] = []
         run = SubElement(equation, f"{MATH}r")
         SubElement(run, f"{MATH}t").text = " ".join(letters)
+        return str(write(equation))
 
 
 _MOST_SKIPPED = 63  # columns, as many as Word has

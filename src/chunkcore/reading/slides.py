@@ -79,7 +79,9 @@ def _mend_slide(root: _Element) -> None:
     for math in list(root.iter(_MATH)):
         run = math.makeelement(f"{_A}r")
         letters = run.makeelement(f"{_A}t")
-        letters.text = " ".join(f"${_latex(equation)}$" for equation in math.iter(f"{MATH}oMath"))
+        letters.text = " ".join(
+            f"${mend_equation(equation)}$" for equation in math.iter(f"{MATH}oMath")
+        )
         run.append(letters)
         math.addprevious(run)
     for run in root.iter(f"{_A}r"):
@@ -88,13 +90,6 @@ def _mend_slide(root: _Element) -> None:
             is_raised = properties.get("baseline", "-")[0] not in "-0"
             is_struck = properties.get("strike", "noStrike") != "noStrike"
             text.text = in_font(text.text or "", is_raised, is_struck)
-
-
-def _latex(equation: _Element) -> str:
-    from markitdown.converter_utils.docx.math.omml import oMath2Latex
-
-    mend_equation(equation)
-    return str(oMath2Latex(equation))  # type: ignore[no-untyped-call]
 
 
 def _shapes(shapes: Iterable[Any], title: Any) -> Iterator[str]:

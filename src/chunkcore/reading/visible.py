@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
 from html import unescape
-from itertools import pairwise, starmap
+from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -56,7 +56,7 @@ class VisibleDocument(Document):
         """Where spans of this text stand in the source."""
         places: list[Span] = []
         for span in spans:
-            places += starmap(Span, self.seen.spans(span.start, span.end))
+            places += self.seen.spans(span.start, span.end)
         return tuple(places)
 
 
