@@ -110,11 +110,10 @@ def is_utf8(data: bytes) -> bool:
 def _encoding_of(data: bytes) -> tuple[str | None, tuple[str, ...]]:
     """The encoding of bytes that are no UTF-8, and the others that would fit."""
     text = data.decode("utf-8", "replace")
-    is_damaged = 2 * text.count("\ufffd") < len(_NOT_ASCII.findall(text))
+    if 2 * text.count("\ufffd") < len(_NOT_ASCII.findall(text)):  # damaged UTF-8
+        return None, ()
     with suppress(UnicodeDecodeError):
         data.decode("utf-8", "surrogatepass")
-        is_damaged = True  # UTF-8 with surrogates
-    if is_damaged:
         return None, ()
     match = _DECLARED.search(data[:2048])
     declared = charset(match[1].decode("ascii")) if match else None
@@ -241,7 +240,7 @@ def _by_letters(data: bytes, alphabets: str) -> tuple[str, ...]:
     ranked = sorted(
         texts, key=lambda text: (alphabets is _OTHER and text.isupper(), text not in likely)
     )
-    return tuple(map(texts.__getitem__, ranked))
+    return tuple(texts[text] for text in ranked)
 
 
 def _fits(text: str, alphabet: str) -> bool:

@@ -271,15 +271,16 @@ def _converted(data: bytes) -> str:
     needed("markitdown", "office", "read DOCX")
     from markitdown import StreamInfo, converters
 
-    # No marks for bold and italics: they would stand inside words.
-    plain = {
-        "escape_underscores": False,
-        "escape_asterisks": False,
-        "strong_em_symbol": "",
-        "sup_symbol": _SUP,
-    }
     converter: Any = converters.DocxConverter
-    converted = converter().convert(BytesIO(data), StreamInfo(), style_map=_TITLE, **plain)
+    converted = converter().convert(
+        BytesIO(data),
+        StreamInfo(),
+        style_map=_TITLE,
+        escape_underscores=False,
+        escape_asterisks=False,
+        strong_em_symbol="",  # marks of bold and italics would stand inside words
+        sup_symbol=_SUP,
+    )
     text = _NOTE_LINK.sub(r"\1", converted.markdown.replace("\r\n", "\n"))
     text = _SHOWN_PICTURE.sub(r"\1", _RAISED.sub(lambda match: raised(match[1]), text))
     text = re.sub(r"\n{3,}", "\n\n", RULE.sub("\n\n", text)).strip()

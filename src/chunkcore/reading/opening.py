@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -240,13 +240,12 @@ def folder_documents(
     left_out: defaultdict[str, list[str]] = defaultdict(list)
     notes: defaultdict[str, list[str]] = defaultdict(list)
     unread = {} if unread is None else unread
-
-    def closed(folder: Path, error: OSError) -> None:
-        left_out[f"cannot be read: {error.strerror or error}"].append(str(folder))
-
+    closed: dict[str, str] = {}
     skipped = {_place(file) for file in leave_out}
     inside = None if follow_links else root
     walk = walk_folder(root, closed, follow_links=follow_links)
+    for folder, reason in closed.items():
+        left_out[reason].append(folder)
     written = [file for file in walk.written if _place(file) not in skipped]
     if written:
         folders = sorted({file.parent.relative_to(root).as_posix() for file in written})
@@ -288,14 +287,12 @@ class Walk(NamedTuple):
     written: list[Path]
 
 
-def walk_folder(
-    root: Path, on_error: Callable[[Path, OSError], None], *, follow_links: bool
-) -> Walk:
+def walk_folder(root: Path, closed: dict[str, str], *, follow_links: bool) -> Walk:
     """Every regular file below a folder.
 
     Skipped are names with a leading dot, devices, pipes and sockets, and files and saved indexes that chunkcore wrote.
     Links to files are given as they are: `open_file` refuses those that leave the folder. Links to folders are skipped,
-    but with `follow_links` entered once each. `on_error` gets each folder that cannot be listed.
+    but with `follow_links` entered once each. `closed` gets each folder that cannot be listed, and why.
     """
     files = {}
     written = []
@@ -315,7 +312,7 @@ def walk_folder(
                     elif _is_file(entry):
                         names.add(entry.name)
         except OSError as error:
-            on_error(root / folder, error)
+            closed[str(root / folder)] = f"cannot be read: {error.strerror or error}"
         ours = set(written_names(names))
         has_data = bool(folders) and all(map(_INDEX_DATA.search, folders))
         if folder and has_data and names == {_MANIFEST}:  # a saved index

@@ -228,8 +228,8 @@ def index_files(
     Raises `DataError`: there is no document, or `folder` holds something else; `NotSavedError`, which has the index:
     it cannot be written. Warns of files that are left out, each time, with the reason.
     """
-    closed = []  # folders that cannot be listed
-    stamps = _stamps(docs, lambda place, _: closed.append(place), follow_links=follow_links)
+    closed: dict[str, str] = {}  # folders that cannot be listed
+    stamps = _stamps(docs, closed, follow_links=follow_links)
     settings = {
         "retriever": get_retriever(retriever).name,
         "chunker": get_chunker(chunker).spec,
@@ -277,15 +277,10 @@ def _by_file(docs: Path) -> bool:
     return docs.is_dir() and not (docs / _LINES).is_file()
 
 
-def _stamps(
-    docs: Path,
-    on_error: Callable[[Path, OSError], None],
-    *,
-    follow_links: bool,
-) -> dict[str, Stamp]:
-    """The stamp of each file; `on_error` gets the folders that cannot be listed."""
+def _stamps(docs: Path, closed: dict[str, str], *, follow_links: bool) -> dict[str, Stamp]:
+    """The stamp of each file; `closed` gets the folders that cannot be listed."""
     if _by_file(docs):
-        files = walk_folder(docs, on_error, follow_links=follow_links).files
+        files = walk_folder(docs, closed, follow_links=follow_links).files
     else:
         file = docs / _LINES if docs.is_dir() else docs
         files = {file.name: file} if file.exists() else {}
@@ -487,7 +482,7 @@ class _Source:
         searched = self._searched
         if searched.root is None or self._reopen is None:
             return {}
-        return _stamps(searched.root, lambda *_: None, follow_links=searched.follow_links)
+        return _stamps(searched.root, {}, follow_links=searched.follow_links)
 
 
 def _budget(index: Index, max_tokens: MaxTokens | None) -> MaxTokens:
