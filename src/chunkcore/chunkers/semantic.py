@@ -236,19 +236,15 @@ class Breakpoint(SentenceChunker):
     def cut(self, source: TokenizedText) -> Ranges:
         pieces = sentence_ranges(source.text, self.splitter)
         texts = source.slices(pieces)
-        if self.empty_end and _match_ends(source.text, self.splitter):
+        kind, _, pattern = str(self.splitter).partition(":")
+        matches = re.finditer(pattern, source.text) if self.empty_end and kind == "regex" else ()
+        if any(match.end() == len(source.text) for match in matches):
             texts.append("")
         distances = neighbour_distances(self._embed_windows(texts, self.buffer))
         amount = _AMOUNTS[self.threshold][0] if self.amount is None else self.amount
         cuts = breakpoints(distances, self.threshold, amount)
         gaps = len(pieces) - 1  # without that before an empty end
         return group_pieces(source, pieces, distances[:gaps], cuts[:gaps], self.minimum, self.size)
-
-
-def _match_ends(text: str, splitter: Splitter) -> bool:
-    kind, _, pattern = str(splitter).partition(":")
-    matches = re.finditer(pattern, text) if kind == "regex" else ()
-    return any(match.end() == len(text) for match in matches)
 
 
 def breakpoints(distances: Floats, threshold: Threshold, amount: float) -> Flags:

@@ -115,7 +115,32 @@ class Cache:
         """The sound entries of these keys, from disk or else from memory."""
         space = f"{self.kind}:{model}"
         values = {key: self._memory[space, key] for key in keys if (space, key) in self._memory}
-        return values | (self._on_disk(lambda disk: self._select(disk, space, keys)) or {})
+        query = "SELECT value, checksum, used FROM entries WHERE space = ? AND key = ?"
+        now = hours_since_1970()
+
+        def select(disk: sqlite3.Connection) -> None:
+            stale = []
+            damaged = 0
+            for key in keys:
+                for value, checksum, used in disk.execute(query, (space, key)):
+                    if not isinstance(value, bytes) or checksum != _checksum(space, key, value):
+                        damaged += 1
+                        continue
+                    values[key] = value
+                    if used != now:
+                        stale.append((now, space, key))
+            if stale and self._writable:
+                disk.execute("PRAGMA busy_timeout = 0")
+                update = "UPDATE entries SET used = ? WHERE space = ? AND key = ?"
+                with suppress(sqlite3.OperationalError), disk:  # another writes: not worth a wait
+                    disk.executemany(update, stale)
+            if damaged:
+                self._warn(
+                    f"has {damaged} damaged entries of {len(keys)} that were looked up; they count as missing"
+                )
+
+        self._on_disk(select)
+        return values
 
     def _write(
         self,
@@ -133,34 +158,6 @@ class Cache:
 
         if not self._on_disk(insert, writes=True):
             self._memory.update(((space, key), value) for key, value in entries)
-
-    def _select(
-        self,
-        disk: sqlite3.Connection,
-        space: str,
-        keys: Sequence[bytes],
-    ) -> dict[bytes, bytes]:
-        values = {}
-        stale = []
-        damaged, now = 0, hours_since_1970()
-        query = "SELECT value, checksum, used FROM entries WHERE space = ? AND key = ?"
-        for key in keys:
-            for value, checksum, used in disk.execute(query, (space, key)):
-                if not isinstance(value, bytes) or checksum != _checksum(space, key, value):
-                    damaged += 1
-                    continue
-                values[key] = value
-                if used != now:
-                    stale.append((now, space, key))
-        if stale and self._writable:
-            disk.execute("PRAGMA busy_timeout = 0")
-            with suppress(sqlite3.OperationalError), disk:  # another writes: not worth a wait
-                disk.executemany("UPDATE entries SET used = ? WHERE space = ? AND key = ?", stale)
-        if damaged:
-            self._warn(
-                f"has {damaged} damaged entries of {len(keys)} that were looked up; they count as missing"
-            )
-        return values
 
     # ---- the file
 

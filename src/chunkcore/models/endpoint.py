@@ -182,7 +182,14 @@ class Endpoint:
         except openai.APIStatusError as error:
             raise self._refusal(error) from None
         except openai.APIConnectionError as error:
-            raise self._broken(error) from None
+            if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
+                raise NoAnswerError(
+                    f"{self.where} answered with more than {LARGEST:,} bytes{self.times}"
+                ) from None
+            reason = self._clean(error.__cause__ or error)
+            raise ModelError(
+                f"{self.where} cannot be reached ({reason}): start it, or correct the address"
+            ) from None
         except (openai.OpenAIError, ValueError, RecursionError) as error:  # no JSON, or no UTF-8
             raise UnreadableError(self._clean(error)) from None
         refusal = getattr(answer, "error", None)  # services say so with HTTP 200
@@ -197,16 +204,6 @@ class Endpoint:
 
     def _key(self) -> str:
         return os.environ.get(self.key_name, "").strip()  # files of keys end in a line end
-
-    def _broken(self, error: Exception) -> Exception:
-        if isinstance(getattr(error.__cause__, "__cause__", None), TooLargeError):
-            return NoAnswerError(
-                f"{self.where} answered with more than {LARGEST:,} bytes{self.times}"
-            )
-        reason = self._clean(error.__cause__ or error)
-        return ModelError(
-            f"{self.where} cannot be reached ({reason}): start it, or correct the address"
-        )
 
     def _refusal(self, error: Any) -> Exception:
         status = error.status_code

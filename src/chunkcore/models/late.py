@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from chunkcore.columns import blocks
 from chunkcore.errors import DataError, OptionError
@@ -114,7 +113,15 @@ class LateEmbedder:
         ranges, owners = _token_ranges(tokens, groups)
         lengths = np.diff(ranges)[:, 0]
         counts = np.bincount(owners, lengths, minlength=len(groups))
-        sums = _sums(self._rows(tokens), ranges, owners, len(groups))
+        sums = np.zeros((len(groups), 0))
+        for start, rows in self._rows(tokens):
+            running = np.zeros((len(rows) + 1, rows.shape[1]))
+            np.cumsum(rows, axis=0, dtype=np.float64, out=running[1:])
+            if not sums.size:
+                sums = np.zeros((len(groups), rows.shape[1]))
+            here = (ranges[:, 1] > start) & (ranges[:, 0] < start + len(rows))
+            first, last = np.clip(ranges[here] - start, 0, len(rows)).T
+            np.add.at(sums, owners[here], running[last] - running[first])
         means: Vectors = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
         return means
 
@@ -189,23 +196,3 @@ def _token_ranges(tokens: TextTokens, groups: Sequence[Spans]) -> tuple[Ranges, 
         token_ranges.append(joined)
         owners += [owner] * len(joined)
     return np.concatenate(token_ranges), np.array(owners, dtype=np.int64)
-
-
-def _sums(
-    rows: Iterator[tuple[int, Vectors]],
-    ranges: Ranges,
-    owners: Numbers,
-    count: int,
-) -> NDArray[np.float64]:
-    """For each owner the sum of the rows in its ranges, from blocks of rows in order."""
-    sums: NDArray[np.float64] | None = None
-    for start, vectors in rows:
-        running = np.zeros((len(vectors) + 1, vectors.shape[1]))
-        np.cumsum(vectors, axis=0, dtype=np.float64, out=running[1:])
-        if sums is None:
-            sums = np.zeros((count, vectors.shape[1]))
-        here = (ranges[:, 1] > start) & (ranges[:, 0] < start + len(vectors))
-        first, last = np.clip(ranges[here] - start, 0, len(vectors)).T
-        np.add.at(sums, owners[here], running[last] - running[first])
-    assert sums is not None  # a text has at least one window
-    return sums
