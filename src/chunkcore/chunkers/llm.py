@@ -145,7 +145,15 @@ class WindowChunker(LLMChunker, ABC):
         first = 0
         while first < len(pieces):
             end = self._window_end(sums, first)
-            sections = self._sections(source, pieces, first, end)
+            sections = [Section(first)]
+            if end > first + 1:
+                texts = source.slices(pieces[first:end])
+                answer, problem = self._ask(self._question(texts, final=end == len(pieces)))
+                reasons = {"fallback": "cut by size", "fallback_reason": problem}
+                sections = [
+                    Section(first + section.first, section.metadata)
+                    for section in answer or [Section(0, reasons)]
+                ]
             is_final = len(sections) == 1 or (end == len(pieces) and self.keeps_last)
             first = end if is_final else sections.pop().first
             ends = [*(section.first for section in sections[1:]), first]
@@ -157,17 +165,6 @@ class WindowChunker(LLMChunker, ABC):
     def _window_end(self, sums: Numbers, first: int) -> int:
         reached = int(sums.searchsorted(sums[first] + self.window, side="right")) - 1
         return max(first + 1, reached)
-
-    def _sections(
-        self, source: TokenizedText, pieces: Ranges, first: int, end: int
-    ) -> list[Section]:
-        if end == first + 1:
-            return [Section(first)]
-        texts = source.slices(pieces[first:end])
-        sections, problem = self._ask(self._question(texts, final=end == len(pieces)))
-        if sections is None:
-            return [Section(first, {"fallback": "cut by size", "fallback_reason": problem})]
-        return [Section(first + section.first, section.metadata) for section in sections]
 
     def _packed(self, source: TokenizedText, pieces: Ranges) -> Ranges:
         rows = whole_runs(pieces, pack(running_counts(source, pieces), self.size))

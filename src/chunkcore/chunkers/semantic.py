@@ -361,7 +361,15 @@ class KamradtModified(SentenceChunker):
             threshold = self._largest_within(source, pieces, distances)
         else:
             distances = _float32_distances(vectors)
-            threshold = self._mean_about(source, pieces, distances)
+            cut_count = int(source.counts(*pieces.T).sum()) // self.size
+            # As the report's code: the last threshold that is tried.
+            lower, upper, threshold = 0.0, 1.0, 0.5
+            while upper - lower > 1e-6:
+                threshold = (lower + upper) / 2
+                if np.count_nonzero(distances > threshold) > cut_count:
+                    lower = threshold
+                else:
+                    upper = threshold
         cuts = distances > threshold
         return group_pieces(source, pieces, distances, cuts, self.minimum, self.hard_maximum)
 
@@ -377,18 +385,6 @@ class KamradtModified(SentenceChunker):
         thresholds = [-np.inf, *np.unique(distances).tolist()]
         first_too_large = bisect_left(thresholds, True, key=too_large)
         return float(thresholds[max(0, first_too_large - 1)])
-
-    def _mean_about(self, source: TokenizedText, pieces: Ranges, distances: Floats) -> float:
-        """The threshold of the report's code: the last one tried."""
-        cuts = int(source.counts(*pieces.T).sum()) // self.size
-        lower, upper, threshold = 0.0, 1.0, 0.5
-        while upper - lower > 1e-6:
-            threshold = (lower + upper) / 2
-            if np.count_nonzero(distances > threshold) > cuts:
-                lower = threshold
-            else:
-                upper = threshold
-        return threshold
 
 
 def _float32_distances(vectors: Vectors) -> Floats:
@@ -449,20 +445,12 @@ class DualSemantic(SentenceChunker):
         if len(blocks) < 2:
             return blocks
         unit = unit_rows(self._embed(source.slices(blocks)))
-        edges = [*self._firsts(source, blocks, unit), len(blocks)]
-        rows = whole_runs(blocks, list(pairwise(edges)))
-        if self.size_of == "pieces":
-            return rows
-        return join_ranges(source, rows, self.minimum, self.size)
-
-    def _firsts(self, source: TokenizedText, blocks: Ranges, unit: Floats) -> list[int]:
-        """The first block of each chunk: section 3.3."""
         mean, deviation = band_statistics(unit, self.d)
         threshold = mean + self.k * deviation + _TIE  # equation 2
         sizes = source.counts(*blocks.T).tolist()
         is_sum = self.size_of == "pieces"
         firsts, size = [0], sizes[0]
-        for block in range(1, len(blocks)):
+        for block in range(1, len(blocks)):  # section 3.3
             first = firsts[-1]
             joined = size + sizes[block]
             if not is_sum:
@@ -474,7 +462,8 @@ class DualSemantic(SentenceChunker):
             else:
                 firsts.append(block)
                 size = sizes[block]
-        return firsts
+        rows = whole_runs(blocks, list(pairwise([*firsts, len(blocks)])))
+        return rows if is_sum else join_ranges(source, rows, self.minimum, self.size)
 
 
 def band_statistics(unit: Floats, reach: int) -> tuple[float, float]:

@@ -227,26 +227,24 @@ class FixedToken(Chunker):
         rows = [as_table([])]
         first = np.searchsorted(source.boundaries, source.parts).tolist()
         for (start, end), (low, high) in zip(source.parts.tolist(), first, strict=True):
-            if low < high:
-                rows.append(self._windows(source.boundaries[low:high], start, end))
-            elif source.text[start:end].strip():
+            if low == high and source.text[start:end].strip():
                 # No token, but the text must not be lost.
                 rows.append(as_table([(start, end)]))
+            if low == high:
+                continue
+            edges = np.append(source.boundaries[low:high], end)
+            edges[0] = start
+            count = high - low
+            # The last window is the first that reaches the end of the text.
+            begins = np.arange(0, max(1, count - self.overlap), self.size - self.overlap)
+            ends = np.minimum(begins + self.size, count)
+            if len(begins) > 1 and ends[-1] - begins[-1] < self.minimum:
+                # Only the last window holds less than `size`; it joins the one before.
+                begins, ends = begins[:-1], np.delete(ends, -2)
+            # Windows inside one character are empty or equal.
+            windows = np.unique(np.column_stack((edges[begins], edges[ends])), axis=0)
+            rows.append(windows[windows[:, 0] < windows[:, 1]])
         return np.concatenate(rows)
-
-    def _windows(self, places: Numbers, start: int, end: int) -> Ranges:
-        # The last window is the first that reaches the end of the text.
-        begins = np.arange(0, max(1, len(places) - self.overlap), self.size - self.overlap)
-        ends = np.minimum(begins + self.size, len(places))
-        if len(begins) > 1 and ends[-1] - begins[-1] < self.minimum:
-            # Only the last window holds less than `size`; it joins the one before.
-            begins, ends = begins[:-1], np.delete(ends, -2)
-        edges = np.append(places, end)
-        edges[0] = start
-        # Windows inside one character are empty or equal.
-        rows = np.unique(np.column_stack((edges[begins], edges[ends])), axis=0)
-        windows: Ranges = rows[rows[:, 0] < rows[:, 1]]
-        return windows
 
 
 @chunkers.register("fixed_sentences")

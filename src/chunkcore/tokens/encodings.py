@@ -132,17 +132,6 @@ def read(text: str) -> tuple[str, bool]:
     return text, True
 
 
-def _vocabulary(name: str) -> bytes | None:
-    """The file of an encoding, from this package or made of toktok-rs' vocabulary; None if neither has it."""
-    if name in _CARRIED:
-        return gzip.decompress(_CARRIED[name].read_bytes())
-    encoder = load_toktok(name)
-    if encoder is None:
-        return None
-    numbered = enumerate(encoder.tokens())
-    return b"".join(b"%b %d\n" % (base64.b64encode(token), number) for number, token in numbered)
-
-
 @lru_cache(maxsize=8)
 def load_encoding(name: str) -> Any:
     """The tiktoken encoding of this name. Raises `OptionError` if its files are missing.
@@ -153,8 +142,14 @@ def load_encoding(name: str) -> Any:
     import tiktoken
 
     try:
-        vocabulary = _vocabulary(name)
-        if vocabulary is None:
+        encoder = load_toktok(name)
+        if name in _CARRIED:
+            vocabulary = gzip.decompress(_CARRIED[name].read_bytes())
+        elif encoder is not None:
+            numbered = enumerate(encoder.tokens())
+            lines = [b"%b %d\n" % (base64.b64encode(token), number) for number, token in numbered]
+            vocabulary = b"".join(lines)
+        else:
             return tiktoken.get_encoding(name)
         # tiktoken reads files only, from a folder that only the environment names.
         with TemporaryDirectory() as folder, _environment_lock:
