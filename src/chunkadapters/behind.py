@@ -415,8 +415,7 @@ class OpenedIndex(HitIndex):
         self.index = index
         self.documents = {document.id: document for document in index.corpus.documents}
         self._saved = saved
-        self.warned: set[str] = set()
-        self._outdated: set[str] = set()  # documents of which a warning has said so
+        self.warned: set[str] = set()  # reasons, and documents that have changed
 
     @cached_property
     def _locator(self) -> Locator:
@@ -551,8 +550,8 @@ class OpenedIndex(HitIndex):
         if self._saved is None:
             return ()
         changed = self._saved.changed(names)
-        new = sorted(set(changed) - self._outdated)
-        self._outdated.update(new)
+        new = sorted(set(changed) - self.warned)
+        self.warned.update(new)
         if new:
             command = "index.update(documents).save(folder)"
             if self._saved.root:

@@ -360,11 +360,10 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
     ) -> list[Document]:
         call = _Call(self, **arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
-
-        def ask(retriever: RetrieverLike) -> Awaitable[list[Document]]:
-            return at_once(retriever.invoke)(query, config, **call.arguments)
-
-        return call.passages(query, finished(call.hits(ask)))
+        hits = finished(
+            call.hits(lambda retriever: at_once(retriever.invoke)(query, config, **call.arguments))
+        )
+        return call.passages(query, hits)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **arguments: Any

@@ -368,6 +368,8 @@ class PassageRetriever(_WithOptions):
         check_is_retriever(retriever)
         if not isinstance(retriever, BaseRetriever):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
+        if fetch_k is not None:
+            check_number("fetch_k", fetch_k, 1)
         self.retriever = retriever
         self.fetch_k = fetch_k
         self.options = PassagePostprocessor(
@@ -380,12 +382,6 @@ class PassageRetriever(_WithOptions):
             counter=counter,
             order=order,
         )
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""
-        if name == "fetch_k" and value is not None:
-            check_number("fetch_k", value, 1)
-        super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         nodes = finished(self._nodes(lambda retriever: at_once(retriever.retrieve)(query_bundle)))
@@ -469,15 +465,10 @@ class IndexRetriever(_WithOptions):
     ) -> None:
         super().__init__(callback_manager=callback_manager)
         self.filters = filters
+        _ = self._where()
         self.options = _Indexed(
             index=index, documents=documents, max_tokens=max_tokens, k=k, counter=counter
         )
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Assign an attribute, or an option. Raises `ValueError`: it is out of range."""
-        if name == "filters" and value is not None:
-            _check_filters(value)
-        super().__setattr__(name, value)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         passages = self.options._behind().alone(query_bundle.query_str, self._where())
@@ -490,6 +481,7 @@ class IndexRetriever(_WithOptions):
         filters = self.filters
         if filters is None:
             return None
+        _check_filters(filters)
 
         def is_allowed(metadata: MetadataLike) -> bool:
             return build_metadata_filter_fn(lambda _: dict(metadata), filters)("")
