@@ -115,15 +115,17 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
         of both, int64; -1 where it is left out.
         """
         size = len(corpus.documents)
-        instead = np.array([corpus.number_of.get(name, size) for name in added.number_of], np.int64)
-        documents = _merged(kept, np.append(np.arange(size), instead))
-        number_of = places_of(documents, size + len(instead))
+        instead = [corpus.number_of.get(name, size) for name in added.number_of]
+        keys = np.array([*range(size), *instead], np.int64)
+        stays = np.append(kept, np.ones(len(instead), bool))
+        documents = np.argsort(keys, kind="stable")
+        documents = documents[stays[documents]]
         columns = np.concatenate((corpus.columns, added.columns), axis=1)
         columns[0, len(corpus) :] += size
-        begins = np.maximum.accumulate(corpus.columns[0])  # ascending, however chunks are ordered
-        chunks = _merged(kept[corpus.columns[0]], np.append(begins, instead[added.columns[0]]))
+        chunks = np.argsort(keys[columns[0]], kind="stable")
+        chunks = chunks[stays[columns[0, chunks]]]
         places = places_of(chunks, columns.shape[1])
-        columns[0] = number_of[columns[0]]
+        columns[0] = places_of(documents, len(keys))[columns[0]]
         both = [*corpus.documents, *added.documents]
         first = corpus
         if len(added) and len(chunks) == len(added):
@@ -302,17 +304,6 @@ class ChunkedCorpus(LazyItems[Chunk], Frame):
 
 def _is_in(spans: Sequence[Span], part: Span) -> bool:
     return any(span.start <= part.start and part.end <= span.end for span in spans)
-
-
-def _merged(kept: Flags, keys: Numbers) -> Numbers:
-    """The numbers of the kept items and of all after them, ascending by key.
-
-    >>> _merged(np.array([True, False, True]), np.array([0, 1, 2, 5, 1])).tolist()
-    [0, 4, 2, 3]
-    """
-    is_kept = np.append(kept, np.ones(len(keys) - len(kept), bool))
-    order = np.argsort(keys, kind="stable")
-    return np.asarray(order[is_kept[order]])
 
 
 def _moved(special: Mapping[int, Chunk], places: Numbers) -> dict[int, Chunk]:
