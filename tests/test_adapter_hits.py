@@ -322,6 +322,7 @@ HEADER = TABLE[:26]
         ("a,b\n5,6", "a,b\n1,2\n\n5,6", []),
         ("a,b\n5,6", "a,b\n1,2\n5,6\n5,6", []),
         ("a,b\n5,6", "5,6\na,b\n1,2", []),
+        ("\n5,6", "a,b 5,6", [(4, 7)]),
     ],
 )
 def test_rows_stand_below_the_header_that_a_splitter_repeats(text, source, expected):

@@ -124,15 +124,12 @@ def spans_between(
     longest = len(commonprefix([place.slice(source), text]))  # noqa: RUF071  # characters are meant
     for joint in ("\n", "", " "):  # pieces of whole lines first
         for length in range(min(longest, len(text) - 1), 0, -1):
-            rest = len(text) - length - len(joint)
-            if rest < 1 or place.end - rest <= place.start + length:
-                continue
-            if not text.startswith(joint, length):
-                continue
-            first = Span(place.start, place.start + length)
-            last = Span(place.end - rest, place.end)
-            if text.endswith(last.slice(source)) and text_of_spans(source, (first, last)) == text:
-                return first, last
+            end = place.start + length
+            start = place.end - len(text) + length + len(joint)
+            if end < start < place.end and text.startswith(joint, length):
+                pieces = Span(place.start, end), Span(start, place.end)
+                if text_of_spans(source, pieces) == text:
+                    return pieces
     return ()
 
 
@@ -148,11 +145,12 @@ def rows_below_header(source: str, text: str) -> tuple[Span, ...]:
     lines = text.split("\n")
     for count in range(1, min(len(lines), _HEADER + 1)):
         header, rows = "\n".join(lines[:count]), "\n".join(lines[count:])
-        starts = list(islice(occurrences(source, rows), 2))
-        begin = source.rfind(header, 0, starts[0]) if len(starts) == 1 else -1
-        if begin < 0 or "\n\n" in source[begin : starts[0]]:  # of another table
-            continue
-        spans = Span(begin, begin + len(header)), Span(starts[0], starts[0] + len(rows))
+        start = source.find(rows)
+        begin = source.rfind(header, 0, max(start, 0))
+        is_once = source.find(rows, start + 1) < 0
+        if not header or begin < 0 or not is_once or "\n\n" in source[begin:start]:
+            continue  # of another table
+        spans = Span(begin, begin + len(header)), Span(start, start + len(rows))
         if text_of_spans(source, spans) == text:
             return spans
     return ()

@@ -116,11 +116,6 @@ def top_k(
     query_lengths = search_lengths(left, "queries")
     if lengths is None:
         lengths = search_lengths(right)
-    dimensions, width = left.shape[1], right.shape[1]
-    if len(left) and len(right) and dimensions != width:
-        raise ModelError(
-            f"queries have {dimensions} dimensions and vectors {width}: embed both with the same model"
-        )
     owner_of = np.arange(len(right)) if owners is None else owners
     firsts = np.flatnonzero(np.diff(owner_of, prepend=-1))
     k = min(k, len(firsts))
@@ -128,6 +123,11 @@ def top_k(
     values = np.zeros((len(left), k), np.float32)
     if not best.size:
         return best, values
+    dimensions, width = left.shape[1], right.shape[1]
+    if dimensions != width:
+        raise ModelError(
+            f"queries have {dimensions} dimensions and vectors {width}: embed both with the same model"
+        )
     directions = (left / query_lengths[:, None]).astype(np.float32)
     margin = 4.0 * (dimensions + 4) * float(np.finfo(np.float32).eps)  # of rounding
     step = max(1, WORKING // (4 * len(right)))
@@ -301,13 +301,12 @@ class TextVectors:
         for kind in self.held(before).keys() - {"norms"}:
             rows, owners = self._rows(before, kind)
             chunks = places[owners]
-            stays = np.flatnonzero(chunks >= 0)
-            matrix, chunks = rows[stays], chunks[stays]
             if len(added):
-                rows, owners = self._rows(added, kind)
-                matrix = np.concatenate((matrix, rows[:])) if len(stays) else rows[:]
+                more, owners = self._rows(added, kind)
+                rows = np.concatenate((rows[:], more[:])) if len(rows) else more
                 chunks = np.append(chunks, places[len(before) + owners])
-            vectors.hold(joined, matrix[np.argsort(chunks, kind="stable")], kind)
+            order = np.argsort(chunks, kind="stable")
+            vectors.hold(joined, rows[order[chunks[order] >= 0]], kind)
         return vectors
 
     def norms(self, corpus: ChunkedCorpus) -> Rows | None:
