@@ -392,9 +392,8 @@ class Locator:
                 if verdict is not None:
                     return verdict
             tried = [self._in_document(hit, document_id) for document_id in group]
-            pieces = [piece for piece in tried if piece is not None]
-            if len(pieces) > 1:  # of one name
-                pieces = [piece for piece in pieces if piece.match == "spans"] or pieces
+            pieces = list(filter(None, tried))
+            pieces = [piece for piece in pieces if piece.match == "spans"] or pieces
             if len(pieces) == 1:
                 return self._placed(hit, pieces[0])
             if pieces:
@@ -499,9 +498,7 @@ class Locator:
             is_stated = hit.spans[:1] and hit.spans[0].start == spans[1].start  # the rows alone
             match: MatchKind = "spans" if is_stated else "exact"
             return Retrieved(document_id, spans, hit.score, hit.text, match=match)
-        searched = document_id
-        if self.lenient:
-            searched = ""
+        searched = "" if self.lenient else document_id
         aligner = self._aligner(searched)
         piece = aligner.locate(hit.text, document_id=document_id, spans=hit.spans, score=hit.score)
         has_text = self._has_text(piece)
