@@ -73,7 +73,7 @@ class Budget:
             kept = kept[: int(begins[min(self.left, len(begins) - 1)])].rstrip()
         if kept == text:
             self.left -= self.counter.count(text)
-        else:
+        elif kept:
             self.left = 0
         return kept
 
@@ -110,10 +110,5 @@ def cut_unit(unit: Retrieved, budget: Budget) -> list[Retrieved]:
 
 def first_cut(units: Iterable[Retrieved], budget: Budget) -> list[Retrieved]:
     """A passage of the first of these units of which the budget holds a character, cut where it is full."""
-    left = budget.left
-    for unit in units:
-        passages = cut_unit(unit, budget)
-        if passages:
-            return passages
-        budget.left = left
-    return []
+    cuts = (cut_unit(unit, budget) for unit in units)
+    return next(filter(None, cuts), [])

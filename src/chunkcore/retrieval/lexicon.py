@@ -154,9 +154,8 @@ def without_tags(document: Document, fill: str = " ") -> str:
         place = stop
     text = "".join([*pieces, document.text[place:]])
     text = UNREAD.sub(blank, _IN_WORD.sub(_joined, text))
-    closed = 0  # up to here every navigation is closed
-    for tag in _END_OF_NAVIGATION.finditer(text):
-        closed = tag.end()
+    # Up to the last end every navigation is closed.
+    closed = max((tag.end() for tag in _END_OF_NAVIGATION.finditer(text)), default=0)
     text = _NAVIGATION.sub(blank, text[:closed]) + text[closed:]
     text = _TAG.sub(blank, text)
 
