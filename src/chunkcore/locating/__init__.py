@@ -23,7 +23,6 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
-from chunkcore.errors import DataError
 from chunkcore.locating.alignment import Aligner, unlocated
 from chunkcore.locating.text_search import cuts_words, occurrences, squeeze, wording
 from chunkcore.run import MatchKind, Retrieved
@@ -79,13 +78,10 @@ def read_spans(value: object) -> tuple[Span, ...]:
             return ()
         ends = _WHOLE_NUMBERS.findall(value)
         pairs = zip_longest(ends[::2], ends[1::2])
-    spans = []
     try:
-        for start, end in pairs:
-            spans.append(Span(whole_number(start), whole_number(end)))  # type: ignore[arg-type]  # refuses None
-    except (TypeError, ValueError, DataError):
+        return tuple([Span(*map(whole_number, pair)) for pair in pairs])  # type: ignore[arg-type]  # refuses None
+    except (TypeError, ValueError):
         return ()
-    return tuple(spans)
 
 
 @dataclass(frozen=True, slots=True)
