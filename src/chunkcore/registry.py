@@ -27,7 +27,7 @@ class Registry(Generic[T]):
 
     A package adds a thing by an entry point of `group`. Nothing is imported before its name is requested.
 
-    >>> fruits = Registry("fruit", "chunkcore.fruits", places={"date": "datetime:date"})
+    >>> fruits = Registry("fruit", "chunkcore.fruits", entries={"date": "datetime:date"})
     >>> @fruits.register("apple")
     ... class Apple:
     ...     '''Red, or green.'''
@@ -40,9 +40,8 @@ class Registry(Generic[T]):
         base: the class that registered classes extend, for errors.
         attribute: the attribute of a class that is set to its name; "" for none.
         note: the end of the list of known names in an error.
-        places: of chunkcore's own things, "module:attribute" by name.
         guesses: other libraries' names, and what an error suggests.
-        entries: by name a thing, or the place from which it is imported; tests may change them for a while.
+        entries: by name a thing, or "module:attribute", from which it is imported; tests may change them for a while.
     """
 
     noun: str
@@ -51,12 +50,8 @@ class Registry(Generic[T]):
     base: type | None = None
     attribute: str = ""
     note: str = ""
-    places: Mapping[str, str] = field(default_factory=dict)
     guesses: Mapping[str, str] = field(default_factory=dict)
-    entries: dict[str, T | str] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        self.entries.update(self.places)
+    entries: dict[str, T | str] = field(default_factory=dict)
 
     def register(self, name: str) -> Callable[[C], C]:
         """Decorator: register a thing. Raises `OptionError` if another thing has the name."""

@@ -366,7 +366,7 @@ chunkers: Registry[type[Chunker]] = Registry(
     "chunkcore.chunkers",
     base=Chunker,
     attribute="name",
-    places={
+    entries={
         "agentic": "chunkcore.chunkers.llm:Agentic",
         "auto": "chunkcore.chunkers.structure:Auto",
         "breakpoint": "chunkcore.chunkers.semantic:Breakpoint",

@@ -147,7 +147,7 @@ measures: Registry[type[Measure]] = Registry(
     "chunkcore.measures",
     base=Measure,
     attribute="kind",
-    places={
+    entries={
         "ExactMatch": "chunkcore.evaluation.answer_measures:ExactMatch",
         "Faithfulness": "chunkcore.evaluation.answer_measures:Faithfulness",
         "Relevancy": "chunkcore.evaluation.answer_measures:Relevancy",

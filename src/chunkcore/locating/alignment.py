@@ -185,9 +185,10 @@ class Aligner:
         if not form.text:
             return _Found()
         size = len(form.text)
-        places = []
-        for owner, start in islice(self._folds.places(form.text, number), _PLACES):
-            places.append(self._widened(text, form, (0, size), owner, (start, start + size)))
+        places = [
+            self._widened(text, form, (0, size), owner, (start, start + size))
+            for owner, start in islice(self._folds.places(form.text, number), _PLACES)
+        ]
         return self._likest(text, places, "folded")
 
     def _likest(self, text: str, places: list[_Place], match: MatchKind) -> _Found:

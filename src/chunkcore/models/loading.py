@@ -203,7 +203,7 @@ _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
 embedders: Registry[Callable[[str], Embedder]] = Registry(
     "kind of embedder",
     "chunkcore.embedders",
-    places={"openai": "chunkcore.models.endpoint:openai_embedder"},
+    entries={"openai": "chunkcore.models.endpoint:openai_embedder"},
 )
 
 loaded_models: dict[str, Embedder] = {}

@@ -69,7 +69,7 @@ readers: Registry[type[Reader]] = Registry(
     "chunkcore.readers",
     base=Reader,
     attribute="name",
-    places={
+    entries={
         "DOCX": "chunkcore.reading.office:Docx",
         "EPUB": "chunkcore.reading.office:Epub",
         "HTML": "chunkcore.reading.visible:Page",

@@ -621,7 +621,7 @@ retrievers: Registry[type[RetrievalMethod]] = Registry(
     base=RetrievalMethod,
     attribute="kind",
     note=", with or without stages after it, such as +rerank",
-    places={
+    entries={
         "bm25": "chunkcore.retrieval.methods:BM25",
         "dense": "chunkcore.retrieval.methods:Dense",
         "hybrid": "chunkcore.retrieval.methods:Hybrid",

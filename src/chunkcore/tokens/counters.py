@@ -60,7 +60,7 @@ counters: Registry[type[TokenCounter]] = Registry(
     "token counter",
     "chunkcore.counters",
     base=TokenCounter,
-    places={"embedder": "chunkcore.models.loading:EmbedderCounter"},
+    entries={"embedder": "chunkcore.models.loading:EmbedderCounter"},
 )
 
 
