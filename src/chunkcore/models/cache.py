@@ -173,7 +173,10 @@ class Cache:
                 if self.path is None or not (self._writable if writes else self._readable):
                     return None
                 try:
-                    with closing(_connect(self.path)) as disk:
+                    _check_file(self.path)
+                    file = sqlite3.connect(self.path, timeout=WAIT, isolation_level="IMMEDIATE")
+                    with closing(file) as disk:
+                        _begin(disk)
                         return work(disk)
                 except OptionError:
                     raise
@@ -214,27 +217,20 @@ class Cache:
         warnings.warn(f"the cache {str(self.path)!r} {what}", CacheWarning, stacklevel=5)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection to a cache, begun where there is no file. Raises `OptionError` for another program's file."""
-    _check_file(path)
-    disk = sqlite3.connect(path, timeout=WAIT, isolation_level="IMMEDIATE")
-    try:
-        disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
-        disk.execute("PRAGMA synchronous = NORMAL")
-        if disk.execute("PRAGMA application_id").fetchone() == (0,):
-            with disk:
-                disk.execute("BEGIN IMMEDIATE")
-                disk.execute(_TABLE)
-                disk.execute(f"PRAGMA application_id = {_APPLICATION}")
-                disk.execute(f"PRAGMA user_version = {_VERSION}")
-    except BaseException:
-        disk.close()
-        raise
-    return disk
+def _begin(disk: sqlite3.Connection) -> None:
+    """The settings of a connection, and the table in a new file."""
+    disk.text_factory = bytes  # damage can turn a value into a text that is not UTF-8
+    disk.execute("PRAGMA synchronous = NORMAL")
+    if disk.execute("PRAGMA application_id").fetchone() == (0,):
+        with disk:
+            disk.execute("BEGIN IMMEDIATE")
+            disk.execute(_TABLE)
+            disk.execute(f"PRAGMA application_id = {_APPLICATION}")
+            disk.execute(f"PRAGMA user_version = {_VERSION}")
 
 
 def _check_file(path: Path) -> None:
-    """Raise for a file that is no cache of this version; begin one where there is no file."""
+    """Raise for a file that is no cache of this version, `OptionError` for another program's; begin a new file."""
     if path.is_fifo():
         raise OSError("it is a pipe")  # reading it would wait for ever
     if not path.exists():
