@@ -72,15 +72,6 @@ class Hierarchical(SentenceChunker):
     bounds = Bounds(window=1, max_segment=1, size=1)
 
     def cut(self, source: TokenizedText) -> list[Draft]:
-        segments, sentences = self._segments(source)
-        drafts = []
-        for first, end in self._clusters(source, segments, sentences):
-            parts = tuple((Span(start, stop),) for start, stop in segments[first:end].tolist())
-            drafts.append(Draft((Span(parts[0][0].start, parts[-1][0].end),), segments=parts))
-        return drafts
-
-    def _segments(self, source: TokenizedText) -> tuple[Ranges, list[int]]:
-        """The segments' ranges, none over its maximum, and how many sentences each has."""
         most = min(filter(None, (self.max_segment, self.size)), default=None)
         ranges = split_ranges_to_maximum(source, sentence_ranges(source.text, self.splitter), most)
         starts = []
@@ -90,7 +81,13 @@ class Hierarchical(SentenceChunker):
         fits = fitting(source, ranges, most)
         edges = pairwise(np.unique([0, *starts, len(ranges)]).tolist())
         runs = [run for ends in edges for run in halves(*ends, fits)]
-        return whole_runs(ranges, runs), [after - first for first, after in runs]
+        segments = whole_runs(ranges, runs)
+        sentences = [after - first for first, after in runs]
+        drafts = []
+        for first, end in self._clusters(source, segments, sentences):
+            parts = tuple((Span(start, stop),) for start, stop in segments[first:end].tolist())
+            drafts.append(Draft((Span(parts[0][0].start, parts[-1][0].end),), segments=parts))
+        return drafts
 
     def _clusters(
         self, source: TokenizedText, segments: Ranges, sentences: list[int]

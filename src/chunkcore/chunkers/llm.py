@@ -456,7 +456,14 @@ class Propositions(LLMChunker):
 
         def written(passage: list[int]) -> list[Draft]:
             spans = (Span(*passage),)
-            texts, problem = self._ask(self._question(source.text[slice(*passage)]))
+            text = source.text[slice(*passage)]
+            question = json_question(
+                conversation(_PROPOSITIONS, text),
+                self._read,
+                {"propositions": [text]},
+                propositions={"type": "array", "items": {"type": "string"}, "minItems": 1},
+            )
+            texts, problem = self._ask(question)
             if texts is None:
                 return [
                     Draft(spans, {"fallback": "the passage itself", "fallback_reason": problem})
@@ -466,14 +473,6 @@ class Propositions(LLMChunker):
         return [
             draft for drafts in ask_all(get_llm(self.llm), written, passages) for draft in drafts
         ]
-
-    def _question(self, passage: str) -> Question[list[str]]:
-        return json_question(
-            conversation(_PROPOSITIONS, passage),
-            self._read,
-            {"propositions": [passage]},
-            propositions={"type": "array", "items": {"type": "string"}, "minItems": 1},
-        )
 
     def _read(self, answer: dict[str, Any]) -> list[str]:
         texts = [text_of(text, "propositions") for text in answer["propositions"]]
@@ -569,19 +568,17 @@ class Contextual(LLMChunker):
         ends = [*starts[1:], len(source.text)]
         for draft in drafts:
             part = bisect_right(starts, min(span.start for span in draft.spans)) - 1
-            yield self._question(source.text[starts[part] : ends[part]], draft.text(source.text))
-
-    def _question(self, document: str, chunk: str) -> Question[str]:
-        content = (
-            f"<document>\n{document}\n</document>\n\n<chunk>\n{chunk}\n</chunk>\n\n"
-            f"{_CONTEXT.format(most=self.context_size)}"
-        )
-        return json_question(
-            [{"role": "user", "content": content}],
-            self._read,
-            {"context": " ".join(["word"] * min(25, self.context_size))},
-            context={"type": "string"},
-        )
+            document = source.text[starts[part] : ends[part]]
+            content = (
+                f"<document>\n{document}\n</document>\n\n<chunk>\n{draft.text(source.text)}\n</chunk>\n\n"
+                f"{_CONTEXT.format(most=self.context_size)}"
+            )
+            yield json_question(
+                [{"role": "user", "content": content}],
+                self._read,
+                {"context": " ".join(["word"] * min(25, self.context_size))},
+                context={"type": "string"},
+            )
 
     def _read(self, answer: dict[str, Any]) -> str:
         context = " ".join(text_of(answer["context"], "context").split())
