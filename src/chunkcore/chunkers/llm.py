@@ -247,23 +247,16 @@ class LLMSemantic(PieceChunker):
             check_ascending(places, "split_after")
             return [Section(0), *(Section(place + 1) for place in places if place < last)]
 
+        tagged = [
+            f"<start_chunk_{number}>{text}<end_chunk_{number}>"
+            for number, text in enumerate(pieces)
+        ]
         return json_question(
-            conversation(f"{_SPLIT_PROMPT} {few}", tagged(pieces)),
+            conversation(f"{_SPLIT_PROMPT} {few}", "".join(tagged)),
             read,
             {"split_after": [last // 2]},
             split_after={"type": "array", "items": numbers, "minItems": least},
         )
-
-
-def tagged(pieces: Sequence[str]) -> str:
-    """The pieces between numbered tags.
-
-    >>> tagged(["One. ", "Two."])
-    '<start_chunk_0>One. <end_chunk_0><start_chunk_1>Two.<end_chunk_1>'
-    """
-    return "".join(
-        f"<start_chunk_{number}>{text}<end_chunk_{number}>" for number, text in enumerate(pieces)
-    )
 
 
 _SECTIONS_PROMPT = """You analyse a text and find its natural sections, which should stay together. Consider:

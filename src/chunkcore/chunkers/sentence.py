@@ -113,7 +113,18 @@ class Sentence(Chunker):
         """The chunks of some sentences. A chunk over the maximum shares nothing and is halved until it fits."""
         maximum: int = self.hard_maximum
         sums = running_counts(source, sentences)
-        runs = pack(sums, self.size, firsts=self._shared(sums, topics).data)
+        places = np.arange(len(sums))
+        shared = (
+            places  # the first sentence that a chunk may share of which each is the first new one
+        )
+        if topics is not None:
+            half = sums.searchsorted(sums - self.size // 2)
+            shared = np.maximum(np.append(topics, 0), half)
+        elif self.overlap:
+            shared = sums.searchsorted(sums - cast("int", self.overlap))
+            shared = np.minimum(shared, places - 1)
+        shared = np.minimum(shared, places - self.overlap_sentences)
+        runs = pack(sums, self.size, firsts=shared.data)
         begins, afters = as_table(runs).T.tolist()
         starts, ends = sentences.T.tolist()
         over = source.counts(*whole_runs(sentences, runs).T) > maximum
@@ -132,17 +143,6 @@ class Sentence(Chunker):
                     low = half
             least = after if is_over else low
         return chunks
-
-    def _shared(self, sums: Numbers, topics: Numbers | None) -> Numbers:
-        """For each sentence the first that a chunk may share in which that sentence is the first new one."""
-        shared = places = np.arange(len(sums))
-        if topics is not None:
-            half = sums.searchsorted(sums - self.size // 2)
-            shared = np.maximum(np.append(topics, 0), half)
-        elif self.overlap:
-            shared = sums.searchsorted(sums - cast("int", self.overlap))
-            shared = np.minimum(shared, places - 1)
-        return np.minimum(shared, places - self.overlap_sentences)
 
 
 def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) -> list[int]:
