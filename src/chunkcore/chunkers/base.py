@@ -222,9 +222,7 @@ class Chunker(ABC):
     def drafts(self, source: TokenizedText) -> list[Draft]:
         """What `cut` returns, each as a `Draft`; touching spans are merged."""
         cuts = self.cut(source)
-        return _merged(cuts) or [
-            Draft((Span(*ends),)) for ends in as_table(cast("Ranges", cuts)).tolist()
-        ]
+        return _merged(cuts) or _drafts(as_table(cast("Ranges", cuts)))
 
     def spans(self, text: str) -> list[tuple[Span, ...]]:
         """The chunks of `text` in order, each as its spans (code points, half-open)."""
@@ -302,11 +300,10 @@ class Chunker(ABC):
             chunks = DocumentChunks(
                 document, ranges[first:last] - offset, counts[first:last], self.fingerprint
             )
-            if drafts:
-                _write(chunks, drafts[first:last], source.text, -offset)
             over = set(is_over[first:last].nonzero()[0].tolist())
-            if document.marks or over:
-                _add_metadata(chunks, over)
+            if drafts or document.marks or over:
+                local = drafts[first:last] or _drafts(ranges[first:last])
+                _write(chunks, local, over, source.text, -offset)
             if isinstance(document, VisibleDocument):
                 chunks = _in_source(chunks, document, document.source, self.token_counter)
             built.append(chunks)
@@ -464,6 +461,10 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
 
 
+def _drafts(ranges: Ranges) -> list[Draft]:
+    return [Draft((Span(*ends),)) for ends in ranges.tolist()]
+
+
 def _merged(cuts: Cuts) -> list[Draft]:
     """Cuts that are drafts, their touching spans merged; none of other cuts."""
     if not len(cuts) or not isinstance(cuts[0], Draft):
@@ -472,33 +473,28 @@ def _merged(cuts: Cuts) -> list[Draft]:
     return [draft._replace(spans=merge_touching(draft.spans)) for draft in drafts]
 
 
-def _write(chunks: DocumentChunks, drafts: Sequence[Draft], text: str, by: int) -> None:
+def _write(
+    chunks: DocumentChunks, drafts: Sequence[Draft], over: Collection[int], text: str, by: int
+) -> None:
     """Make the chunks that are more than one slice of their document, which begins at -`by` in the drafts' text."""
-    for place, draft in enumerate(drafts):
-        if draft != Draft(draft.spans[:1]):
+    spans = [shifted(draft.spans, by) for draft in drafts]
+    pages = pages_of_all(chunks.document.marks, spans)
+    for place, (draft, numbers) in enumerate(zip(drafts, pages, strict=True)):
+        metadata = dict(draft.metadata)
+        if place in over:
+            metadata["over_maximum"] = True
+        if numbers:
+            metadata["pages"] = list(numbers)
+        if metadata or draft != Draft(draft.spans[:1]):
             chunks.special[place] = Chunk(
                 chunks.document.id,
                 place,
-                shifted(draft.spans, by),
+                spans[place],
                 draft.text(text),
                 int(chunks.counts[place]),
                 draft.context,
-                dict(draft.metadata),
+                metadata,
                 chunks.fingerprint,
                 tuple([shifted(segment, by) for segment in draft.segments]),
                 draft.derived is not None,
             )
-
-
-def _add_metadata(chunks: DocumentChunks, over: Collection[int]) -> None:
-    """Say which chunks are over the maximum, and which pages hold each."""
-    spans = [chunk.spans for chunk in chunks]
-    for place, pages in enumerate(pages_of_all(chunks.document.marks, spans)):
-        more: dict[str, Any] = {}
-        if place in over:
-            more["over_maximum"] = True
-        if pages:
-            more["pages"] = list(pages)
-        if more:
-            chunk = chunks[place]
-            chunks.special[place] = replace(chunk, metadata={**chunk.metadata, **more})
