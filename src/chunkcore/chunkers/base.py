@@ -144,9 +144,14 @@ def _in_source(
         if not spans or (placed and (placed[-1].spans, placed[-1].text) == (spans, text)):
             continue
         count = chunk.token_count if text == chunk.text else counter.count(text)
-        segments = tuple(map(seen.places, chunk.segments))
-        chunk = replace(chunk, index=len(placed), text=text, token_count=count)
-        placed.append(replace(chunk, spans=spans, segments=segments))
+        changes: dict[str, Any] = {
+            "index": len(placed),
+            "spans": spans,
+            "text": text,
+            "token_count": count,
+            "segments": tuple(map(seen.places, chunk.segments)),
+        }
+        placed.append(replace(chunk, **changes))
     ranges = as_ranges(chunk.spans[0] for chunk in placed)
     counts = np.array([chunk.token_count for chunk in placed], dtype=np.int64)
     return DocumentChunks(source, ranges, counts, chunks.fingerprint, dict(enumerate(placed)))

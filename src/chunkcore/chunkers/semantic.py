@@ -353,8 +353,6 @@ class KamradtModified(SentenceChunker):
             pieces = sentence_ranges(source.text, self.splitter)
         else:
             pieces = small_pieces(source, self.piece_size, size_of="pieces")
-        if not len(pieces):
-            return pieces
         vectors = self._embed_windows(source.slices(pieces), self.buffer)
         if self.goal == "maximum":
             distances = neighbour_distances(vectors)

@@ -113,13 +113,11 @@ class Sentence(Chunker):
         """The chunks of some sentences. A chunk over the maximum shares nothing and is halved until it fits."""
         maximum: int = self.hard_maximum
         sums = running_counts(source, sentences)
-        places = np.arange(len(sums))
-        shared = (
-            places  # the first sentence that a chunk may share of which each is the first new one
-        )
+        # For each sentence the first that a chunk may share of which that one is the first new one.
+        shared = places = np.arange(len(sums))
         if topics is not None:
-            half = sums.searchsorted(sums - self.size // 2)
-            shared = np.maximum(np.append(topics, 0), half)
+            shared = sums.searchsorted(sums - self.size // 2)
+            shared = np.maximum(np.append(topics, 0), shared)
         elif self.overlap:
             shared = sums.searchsorted(sums - cast("int", self.overlap))
             shared = np.minimum(shared, places - 1)
