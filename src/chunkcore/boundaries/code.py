@@ -214,8 +214,8 @@ def has_long_statement(data: bytes, most: int) -> bool:
     >>> has_long_statement(b"a = b; c = d;", 1), has_long_statement(b"a = b = c;", 1)
     (False, True)
     """
-    long = [statement for statement in _STATEMENT_END.split(data) if len(statement) > most]
-    return any(len(_OPERATOR.findall(statement)) > most for statement in long)
+    statements = _STATEMENT_END.split(data)
+    return any(len(_OPERATOR.findall(statement)) > most for statement in statements)
 
 
 def _parsed(data: bytes, language: str, limits: ParserLimits) -> Node | None:
