@@ -62,7 +62,7 @@ def charset(label: str | None) -> str | None:
     return None
 
 
-def decode_text(data: bytes, path: Path) -> tuple[str, str]:
+def decode_text(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
     """The text, and a note if it is not UTF-8.
 
     A byte order mark, UTF-16 without one, a charset that the text declares, or the alphabet that its letters fit tell
@@ -72,7 +72,7 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
     Raises `NoTextError`: binary data; or `UnreadError`: the encoding cannot be told.
 
     >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
-    ('Crème brûlée', 'is no UTF-8, and was read as cp1252')
+    ('Crème brûlée', ('is no UTF-8, and was read as cp1252',))
     """
     others = ""
     encoding = _wide(data[:_LOOKED_AT])
@@ -80,7 +80,7 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
         encoding = next((codec for escape, codec in _ESCAPES if escape in data), encoding)
     if encoding is None:
         try:
-            return decoded(data, path), ""
+            return decoded(data, path), ()
         except UnreadError as error:  # of no UTF-8
             encoding, rivals = _encoding_of(data)
             if rivals:
@@ -96,7 +96,7 @@ def decode_text(data: bytes, path: Path) -> tuple[str, str]:
             path, f"is not UTF-8 text, and damaged as {encoding} (byte {error.start}): convert it"
         ) from None
     guess = others.replace("; ", ", which is a guess; ", 1)
-    return text, f"is no UTF-8, and was read as {encoding}{guess}"
+    return text, (f"is no UTF-8, and was read as {encoding}{guess}",)
 
 
 def is_utf8(data: bytes) -> bool:

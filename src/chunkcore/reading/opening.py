@@ -86,9 +86,8 @@ def _read_open(path: Path, file: BinaryIO, name: str, html: Html) -> Reading:
         if not reading.document.text:
             raise UnreadError(path, "has no text that a reader sees: it may hold pictures only")
         return _with_sections(reading)
-    text, note = decode_text(data, path)
+    text, notes = decode_text(data, path)
     metadata = {"html": "source"} if is_source else {}
-    notes = (note,) if note else ()
     return Reading(Document(name, text, metadata), notes)
 
 

@@ -301,13 +301,12 @@ class Page(Reader):
     endings = ("html", "htm", "xhtml")
 
     def read(self, data: bytes, name: str) -> Reading:
-        html, note = decode_text(data, Path(name))
+        html, notes = decode_text(data, Path(name))
         text = visible_text(html)
         metadata = {"format": "markdown"}
         title = _TITLE.search(html)
         if title:
             metadata["title"] = one_line(unescape(title[1]))
-        notes = (note,) if note else ()
         return Reading(Document(name, text, metadata, source_mark(html, text)), notes)
 
 
