@@ -205,7 +205,7 @@ def csv_rows(path: Path, columns: Collection[str]) -> Iterator[tuple[int, dict[s
         raise DataError(f"{path}, line {reader.reader.line_num}: not CSV ({error})") from error
 
 
-def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
+def decoded(data: bytes, path: Path | str, *, before: int = 0, line: int = 0) -> str:
     """The text of a file, or of its line number `line` after `before` bytes.
 
     Raises:
@@ -228,8 +228,9 @@ def decoded(data: bytes, path: Path, *, before: int = 0, line: int = 0) -> str:
         ) from error
 
 
-def _binary(path: Path) -> NoTextError:
-    kind = path.suffix.lower() if 0 < len(path.suffix) < 12 else "its kind"
+def _binary(path: Path | str) -> NoTextError:
+    suffix = Path(path).suffix
+    kind = suffix.lower() if 0 < len(suffix) < 12 else "its kind"
     return NoTextError(
         path, f"is no text, and there is no reader for {kind}: convert it, or take it out"
     )

@@ -62,7 +62,7 @@ def charset(label: str | None) -> str | None:
     return None
 
 
-def decode_text(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
+def decode_text(data: bytes, path: Path | str) -> tuple[str, tuple[str, ...]]:
     """The text, and a note if it is not UTF-8.
 
     A byte order mark, UTF-16 without one, a charset that the text declares, or the alphabet that its letters fit tell
@@ -71,7 +71,7 @@ def decode_text(data: bytes, path: Path) -> tuple[str, tuple[str, ...]]:
 
     Raises `NoTextError`: binary data; or `UnreadError`: the encoding cannot be told.
 
-    >>> decode_text("Crème brûlée".encode("cp1252"), Path("menu.txt"))
+    >>> decode_text("Crème brûlée".encode("cp1252"), "menu.txt")
     ('Crème brûlée', ('is no UTF-8, and was read as cp1252',))
     """
     others = ""

@@ -10,7 +10,6 @@ from email.header import decode_header
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import compat32
-from pathlib import Path
 
 from chunkcore.boundaries import one_line
 from chunkcore.errors import DataError
@@ -213,7 +212,7 @@ def _header(message: Message, key: str) -> str:
     data = str(next(values, ""))[:_HEADER].encode("utf-8", "surrogateescape")
     text = data.decode("utf-8", "replace")
     with suppress(DataError):
-        text, _ = decode_text(data, Path("a header of it"))
+        text, _ = decode_text(data, "a header of it")
     return _plain(text)
 
 
@@ -240,7 +239,7 @@ def _text(part: Message) -> str:
     try:
         text = data.decode(charset(part.get_content_charset()) or "utf-8")
     except ValueError:
-        text, _ = decode_text(data, Path("a part of it"))
+        text, _ = decode_text(data, "a part of it")
     text = text.removeprefix("\ufeff")
     if part.get_content_type() in _HTML:
         return visible_text(text)

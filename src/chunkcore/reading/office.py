@@ -8,7 +8,6 @@ import zlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from io import BytesIO
-from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -189,7 +188,7 @@ class Epub(Packed):
             if page is None:
                 notes.append(f"lacks its part {link}")
             else:
-                blocks.append(visible_text(decode_text(page, Path(link))[0]))
+                blocks.append(visible_text(decode_text(page, link)[0]))
         return "\n\n".join(filter(None, blocks))
 
 

@@ -16,7 +16,6 @@ from functools import cache
 from html import unescape
 from itertools import pairwise
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -301,7 +300,7 @@ class Page(Reader):
     endings = ("html", "htm", "xhtml")
 
     def read(self, data: bytes, name: str) -> Reading:
-        html, notes = decode_text(data, Path(name))
+        html, notes = decode_text(data, name)
         text = visible_text(html)
         metadata = {"format": "markdown"}
         title = _TITLE.search(html)
