@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from chunkcore.evaluation.benchmarks import Benchmark, Query
-from chunkcore.evaluation.measures import Depth
+from chunkcore.evaluation.measures import Depth, budget_of
 from chunkcore.evaluation.resampling import SHARES
 from chunkcore.evaluation.results import Report
 from chunkcore.files import installed_version
@@ -117,7 +117,6 @@ def html_report(page: ReportPage) -> str:
     """
     style, script = assets(*STYLES), assets(*SCRIPTS)
     shown = viewer(page)
-    measures = [measure for report in page.reports for measure in report.scores]
     data = plain(
         questions(page, shown.documents) | {"documents": shown.index},
         lambda value: page_text(value) if isinstance(value, str) else value,
@@ -135,7 +134,7 @@ def html_report(page: ReportPage) -> str:
             curves=plots.curves(page),
             means=plots.means(page),
             shares=SHARES,
-            meanings={measure.title: measure.meaning for measure in measures},
+            meanings=_meanings(page),
         )
     )
 
@@ -207,3 +206,17 @@ def _found(reports: Sequence[Report], k: Depth, number: int | None) -> list[list
             shares = [recall_of(report, k, number), *report.found[k][number]]
         found.append(list(map(whole_percent, shares)))
     return found
+
+
+def _meanings(page: ReportPage) -> dict[str, str]:
+    """What the columns and depths mean."""
+    measures = [measure for report in page.reports for measure in report.scores]
+    meanings = {measure.title: measure.meaning for measure in measures}
+    if "min" in page.ks:
+        most = "For each question, as many pieces as there are chunks that hold its evidence."
+        meanings["k = min"] = most
+    budgets = ", ".join(str(k) for k in page.ks if budget_of(k))
+    if budgets:
+        best = "The best pieces until so many tokens are retrieved; the last one is cut there."
+        meanings[budgets] = best
+    return meanings
