@@ -72,8 +72,11 @@ def suggesting(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
     @wraps(function)
     def call(*arguments: _P.args, **options: _P.kwargs) -> _R:
-        _check_call(function, shape, len(arguments), options)
-        return function(*arguments, **options)
+        try:
+            return function(*arguments, **options)
+        except TypeError:
+            _check_call(function, shape, len(arguments), options)
+            raise
 
     @wraps(function)
     async def wait(*arguments: Any, **options: Any) -> Any:

@@ -284,7 +284,9 @@ class Chunker(ABC):
 
     def _build(self, source: TokenizedText) -> list[DocumentChunks]:
         cuts = self.cut(source)
-        drafts = _merged(cuts)
+        drafts: list[Draft] = []
+        if not isinstance(cuts, np.ndarray):
+            drafts = _merged(cuts)
         first_spans = [draft.spans[0] for draft in drafts]
         ranges = as_ranges(first_spans) if drafts else as_table(cast("Ranges", cuts))
         for ends in ranges[(ranges[:, 0] < 0) | (ranges[:, 0] >= ranges[:, 1])].tolist():

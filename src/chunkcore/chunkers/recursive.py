@@ -27,10 +27,9 @@ from chunkcore.packing import (
     pack_words,
     split_ranges_to_maximum,
     trim_ranges,
-    whole_runs,
     word_ends,
 )
-from chunkcore.spans import Ranges
+from chunkcore.spans import Ranges, as_table
 from chunkcore.tokens import TokenizedText
 from chunkcore.tokens.tokenized import BytePairText
 
@@ -172,8 +171,9 @@ class Recursive(Chunker):
         is_end = (small[1:] - small[:-1] > 1) | (texts[1:] > texts[:-1])
         edges = [0, *(is_end.nonzero()[0] + 1).tolist(), len(small)]
         runs = pack(sums, self.size, self.overlap, gap=gap, runs=pairwise(edges))
-        ranges = np.column_stack((pieces.starts, pieces.ends))
-        return whole_runs(ranges[small], runs), ranges[~is_small]
+        firsts, afters = as_table(runs).T
+        merged = np.column_stack((pieces.starts[small[firsts]], pieces.ends[small[afters - 1]]))
+        return merged, np.column_stack((pieces.starts, pieces.ends))[~is_small]
 
 
 def _word_ends(text: str, texts: Ranges) -> Places:
