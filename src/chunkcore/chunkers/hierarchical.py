@@ -191,14 +191,12 @@ def pair_statistics(unit: Floats) -> tuple[float, float]:
 
 def initial_clusters(count: int, related: Joins, fits: Fits) -> list[Cluster]:
     """Step 1: runs of segments, each related to the next."""
-    clusters: list[Cluster] = []
-    for segment in range(count):
-        one = (segment, segment + 1)
-        if clusters and related((segment - 1, segment), one) and fits(clusters[-1][0], one[1]):
-            clusters[-1] = (clusters[-1][0], segment + 1)
-        else:
-            clusters.append(one)
-    return clusters
+    starts = [0]
+    for segment in range(1, count):
+        is_related = related((segment - 1, segment), (segment, segment + 1))
+        if not (is_related and fits(starts[-1], segment + 1)):
+            starts.append(segment)
+    return list(pairwise([*starts, count]))
 
 
 def merged_clusters(clusters: Sequence[Cluster], related: Joins, fits: Fits) -> list[Cluster]:
