@@ -20,7 +20,7 @@ pytest.importorskip("haystack", reason="haystack-ai is not installed")
 from chunkadapters.haystack import arun_retriever, run_retriever
 from chunkcore.chunkers.base import Chunker, Draft, chunkers
 from chunkcore.errors import DataError, OptionError
-from chunkcore.evaluation.benchmarks import Benchmark, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
 from chunkcore.text import Document as Source
 from chunkcore.text import Span
 from chunkcore.tokens import TokenizedText

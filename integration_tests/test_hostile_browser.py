@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from chunkcore import Document, Retrieved, Run, Span, compare, score
-from chunkcore.evaluation.benchmarks import Benchmark, DataProblem, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.results import Cost
 from chunkcore.report import ReportPage, html_report
 from chunkcore.study.tuning import TuneOptions, Tuning, tune

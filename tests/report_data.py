@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from chunkcore import Document, Retrieved, Run, Span, compare
-from chunkcore.evaluation.benchmarks import Benchmark, DataProblem, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, DataProblem, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.results import ChunkStatistics, Cost, Report, System
 from chunkcore.study.comparing import ReportPage

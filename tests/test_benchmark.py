@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from chunkcore import DataError, Document, Span, load_benchmark, load_documents
-from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 
 from tests.conftest import shared
 from tests.layouts import jsonl

@@ -10,7 +10,7 @@ import pytest
 from chunkcore import Document, load_benchmark
 from chunkcore.cli import main
 from chunkcore.errors import DataError
-from chunkcore.evaluation.loading import EvidenceError, EvidenceFinder
+from chunkcore.evaluation.benchmarks.loading import EvidenceError, EvidenceFinder
 from chunkcore.questions.validate import validate_benchmark
 from chunkcore.retrieval.lexicon import without_tags
 from hypothesis import given
@@ -196,6 +196,6 @@ def test_all_documents_are_brought_into_their_loose_form_once(monkeypatch):
         loosened.append(document.id)
         return without_tags(document)
 
-    monkeypatch.setattr("chunkcore.evaluation.loading.without_tags", counted)
+    monkeypatch.setattr("chunkcore.evaluation.benchmarks.loading.without_tags", counted)
     assert len(quiet(documents, rows).queries) == 12
     assert len(loosened) == 6, "each once"

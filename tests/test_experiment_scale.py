@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from chunkcore.chunkers import get_chunker
-from chunkcore.evaluation import loading as evidence
-from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks import loading as evidence
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.measures import measures_at
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models.base import Vectors

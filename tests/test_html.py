@@ -27,7 +27,7 @@ from chunkcore import (
 )
 from chunkcore.boundaries.html import html_blocks, parse_html
 from chunkcore.chunkers import Html, get_chunker
-from chunkcore.evaluation.loading import EvidenceFinder
+from chunkcore.evaluation.benchmarks.loading import EvidenceFinder
 from chunkcore.questions.label import LabelledQuestions
 from chunkcore.reading import read_file
 from chunkcore.reading.visible import from_source, in_source, lines_of, source_mark, visible_text

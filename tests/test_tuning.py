@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from chunkcore import ChunkcoreError, DataError, OptionError, Report, compare, get_measure, load_dataset, tune
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.study.tuning import (
     DEFAULT_CHUNKERS,
     DEFAULT_RETRIEVERS,

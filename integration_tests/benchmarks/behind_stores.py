@@ -24,7 +24,7 @@ import numpy as np
 from chunkadapters import haystack, langchain, llamaindex
 from chunkadapters.behind import FETCH_K
 from chunkcore.cli.options import default_cache
-from chunkcore.evaluation.benchmarks import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.comparison import shared_documents
 from chunkcore.evaluation.scoring import Scorer
 from chunkcore.models import CachedEmbedder, EmbeddingCache, get_embedder

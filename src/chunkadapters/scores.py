@@ -37,7 +37,7 @@ from chunkcore.run import Retrieved, Run
 from chunkcore.text import Span
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmarks import Benchmark, Query
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Query
     from chunkcore.evaluation.measures import Depth, Measure
     from chunkcore.evaluation.results import Report
 
@@ -150,7 +150,7 @@ def _pieces(verdicts: Iterable[Verdict]) -> list[Retrieved]:
 
 def _benchmark(benchmark: Benchmark | str) -> Benchmark:
     from chunkcore.datasets import load_dataset
-    from chunkcore.evaluation.benchmarks import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
     if isinstance(benchmark, str):
         return load_dataset(benchmark)

@@ -65,9 +65,9 @@ if TYPE_CHECKING:
         Benchmark as Benchmark,
         Evidence as Evidence,
         Query as Query,
+        load_benchmark as load_benchmark,
     )
     from chunkcore.evaluation.comparison import Comparison as Comparison, compare as compare
-    from chunkcore.evaluation.loading import load_benchmark as load_benchmark
     from chunkcore.evaluation.measures import Measure as Measure, get_measure as get_measure
     from chunkcore.evaluation.results import Report as Report
     from chunkcore.evaluation.run_files import read_run as read_run, write_run as write_run
@@ -99,9 +99,8 @@ on_first_use(
         "chunkcore.chunkers": "Chunker get_chunker",
         "chunkcore.datasets": "load_dataset",
         "chunkcore.errors": "ChunkcoreError DataError MissingExtraError ModelError OptionError",
-        "chunkcore.evaluation.benchmarks": "Benchmark Evidence Query",
+        "chunkcore.evaluation.benchmarks": "Benchmark Evidence Query load_benchmark",
         "chunkcore.evaluation.comparison": "Comparison compare",
-        "chunkcore.evaluation.loading": "load_benchmark",
         "chunkcore.evaluation.measures": "Measure get_measure",
         "chunkcore.evaluation.results": "Report",
         "chunkcore.evaluation.run_files": "read_run write_run",

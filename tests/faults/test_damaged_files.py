@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from chunkcore import ChunkcoreError, DataError, Report, get_measure, read_run, write_run
 from chunkcore.cli import main
-from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.files import CHECKSUMS, check_unchanged
 from chunkcore.questions.label import LabelledQuestions
 

@@ -11,7 +11,7 @@ import pytest
 from chunkadapters.scores import DeployedRetriever, RetrieverHooks
 from chunkcore import DataError, Document, Report, Retrieved, Run, Span, compare, get_measure, read_run, write_run
 from chunkcore.cli import main
-from chunkcore.evaluation.benchmarks import Benchmark, ChangedDocumentsWarning, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, ChangedDocumentsWarning, Evidence, Query
 from chunkcore.evaluation.gate import check_baseline
 from chunkcore.locating import Hit, StatedPlace
 

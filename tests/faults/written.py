@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from chunkcore import Benchmark, Evidence, Query, Report, Retrieved, Run, get_chunker, read_run, score, write_run
-from chunkcore.evaluation.loading import load_benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
 from chunkcore.models import EmbeddingCache
 from chunkcore.models.llm import LLMCache, Usage
 from chunkcore.plain import text_key

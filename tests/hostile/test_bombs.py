@@ -12,7 +12,7 @@ import pytest
 from chunkcore import Document, Span, get_chunker, load_benchmark, load_documents, read_run
 from chunkcore.boundaries.separators import compiled
 from chunkcore.errors import ChunkcoreError, NoAnswerError, OptionError
-from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.models.openvino import read_bert_folder
 from chunkcore.reading.visible import visible_text
 from chunkcore.report import read_reports

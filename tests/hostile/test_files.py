@@ -23,7 +23,7 @@ from chunkcore import (
 )
 from chunkcore.cli import main
 from chunkcore.cli.options import check_output
-from chunkcore.evaluation.benchmarks import Benchmark, Evidence, Query
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, Evidence, Query
 from chunkcore.evaluation.run_files import read_run, write_runs
 from chunkcore.models.llm import Usage
 from chunkcore.questions.generate import Generated, write_generated

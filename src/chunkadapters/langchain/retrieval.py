@@ -59,7 +59,7 @@ from chunkcore.retrieval.where import Where, allowed_documents, check_predicate
 from chunkcore.text import Document as CoreDocument
 
 if TYPE_CHECKING:
-    from chunkcore.evaluation.benchmarks import Benchmark
+    from chunkcore.evaluation.benchmarks.benchmark import Benchmark
     from chunkcore.evaluation.measures import Measure
 
 

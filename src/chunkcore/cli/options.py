@@ -180,7 +180,7 @@ class Documents:
 
     def read(self) -> Sequence[chunkcore.Document]:
         """The documents."""
-        from chunkcore.evaluation.loading import contents_of
+        from chunkcore.evaluation.benchmarks.loading import contents_of
 
         return contents_of(self.place, [], self.follow_links).documents
 

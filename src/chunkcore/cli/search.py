@@ -452,8 +452,8 @@ def check(
 
     Example: chunkcore check docs/ --questions questions.jsonl
     """
-    from chunkcore.evaluation.benchmarks import question_rows
-    from chunkcore.evaluation.loading import understood
+    from chunkcore.evaluation.benchmarks.benchmark import question_rows
+    from chunkcore.evaluation.benchmarks.loading import understood
     from chunkcore.questions.validate import label_states
     from chunkcore.study.enough import index_changes
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from chunkcore.errors import DataError, OptionError, echo
-from chunkcore.evaluation.loading import load_benchmark
-from chunkcore.evaluation.benchmarks import Benchmark
+from chunkcore.evaluation.benchmarks import load_benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 
 # The shipped datasets with their descriptions.
 DATASETS = {

@@ -1,6 +1,6 @@
 """Evaluation by spans: from a benchmark and retrieved pieces to scores, and from scores to a verdict.
 
-benchmarks.py   documents, queries and their evidence; loading.py reads them from files
+benchmarks/     documents, queries and their evidence; loaders
 run_files.py    runs as files
 counting.py     relevant, retrieved and repeated tokens of each query; measures.py turns them into scores
 answer_measures.py   measures of answers

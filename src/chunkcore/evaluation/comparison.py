@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from chunkcore.errors import DataError, OptionError, counted, echo
-from chunkcore.evaluation.benchmarks import warn_where_they_differ
+from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import (
     CONFIDENCE,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from chunkcore.errors import DataError, echo
-from chunkcore.evaluation.benchmarks import Benchmark, slices_digest
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark, slices_digest
 from chunkcore.evaluation.results import Report
 from chunkcore.files import check_no_link, json_lines, utf8_line, write_parts
 from chunkcore.locating.alignment import Aligner

@@ -454,6 +454,7 @@ class OpenAILLM(MeteredLLM):
             self.temperature = float(self.temperature)
         if self.max_tokens is not None:
             check_number("max_tokens", self.max_tokens, 1)
+        check_number("concurrency", self.concurrency, 1)
         self.base_url = endpoint.url
         name = f"openai:{self.model}@{self.base_url}"
         options = []

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from chunkcore.concurrency import Progress
 from chunkcore.errors import DataError, ModelError, NoAnswerError
-from chunkcore.evaluation.benchmarks import documents_digest
+from chunkcore.evaluation.benchmarks.benchmark import documents_digest
 from chunkcore.files import check_no_link, installed_version, utf8_line, write_checked
 from chunkcore.locating.text_search import fold
 from chunkcore.models import Embedder

@@ -25,7 +25,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import ChunkcoreError, DataError, OptionError
-from chunkcore.evaluation.loading import (
+from chunkcore.evaluation.benchmarks.loading import (
     EvidenceError,
     EvidenceFinder,
     document_name,

@@ -16,13 +16,13 @@ import numpy as np
 
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.errors import DataError, OptionError, counted, echo
-from chunkcore.evaluation.benchmarks import (
+from chunkcore.evaluation.benchmarks.benchmark import (
     Query,
     QuestionRow,
     Questions,
     question_rows,
 )
-from chunkcore.evaluation.loading import (
+from chunkcore.evaluation.benchmarks.loading import (
     EvidenceError,
     EvidenceFinder,
     QuestionReader,

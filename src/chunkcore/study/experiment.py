@@ -247,8 +247,8 @@ def _meters(embedder: Embedder | str | Sequence[Embedder | str]) -> dict[str, Me
     """The models by name, measured."""
     if isinstance(embedder, str) or not isinstance(embedder, Sequence):
         embedder = [embedder]
-    models = _by_name(map(cached_embedder, embedder), "embedder", attrgetter("name"))
-    return {name: Meter(model) for name, model in models.items()}
+    models = _by_name(embedder, "embedder", lambda model: str(getattr(model, "name", model)))
+    return {name: Meter(cached_embedder(model)) for name, model in models.items()}
 
 
 def _methods(

@@ -10,7 +10,7 @@ from haystack import Document, component
 from chunkadapters.haystack.documents import Serialized, Values, hit_of
 from chunkadapters.scores import QuestionScorer
 from chunkcore.errors import OptionError
-from chunkcore.evaluation.benchmarks import Benchmark
+from chunkcore.evaluation.benchmarks.benchmark import Benchmark
 from chunkcore.evaluation.measures import get_measure
 
 

@@ -23,8 +23,6 @@ from chunkcore.plain import JsonObject, digest_of_texts
 from chunkcore.reading.opening import Row
 from chunkcore.text import Document, Span, check_document
 
-__all__ = ["Benchmark", "DataProblem", "Evidence", "Query"]
-
 
 class ChangedDocumentsWarning(UserWarning):
     """The compared results are of different document texts."""

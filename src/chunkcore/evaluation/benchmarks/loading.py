@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from chunkcore import guesses
 from chunkcore.errors import DataError, counted, echo, kind_of, warn_user
-from chunkcore.evaluation.benchmarks import (
+from chunkcore.evaluation.benchmarks.benchmark import (
     Benchmark,
     DataProblem,
     Evidence,
