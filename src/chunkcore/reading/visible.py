@@ -301,6 +301,8 @@ class Page(Reader):
 
     def read(self, data: bytes, name: str) -> Reading:
         html, notes = decode_text(data, name)
+        if "<" not in html:
+            return Reading(Document(name, html), notes)
         text = visible_text(html)
         metadata = {"format": "markdown"}
         title = _TITLE.search(html)
