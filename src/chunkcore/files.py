@@ -342,7 +342,10 @@ def write_checked(contents: Mapping[Path, bytes]) -> None:
         for folder in folders:
             place = folder / CHECKSUMS
             check_no_link(place)
-            checksums = _checksums_in(folder)
+            try:
+                checksums = dict(read_json(place))
+            except (TypeError, ValueError):  # there is none, or it is damaged
+                checksums = {}
             for path, data in places.items():
                 if path.parent == folder:
                     accepted = [data, path.read_bytes()] if path.is_file() else [data]
@@ -399,18 +402,11 @@ def _checksums_of(path: Path) -> tuple[Path, JsonObject]:
     They are those of the file's own folder, else those beside a link to it, as in a folder of links to a store.
     """
     for file in (true_path(path), path):
-        checksums = _checksums_in(file.parent)
-        if file.name in checksums:
+        place = file.with_name(CHECKSUMS)
+        checksums = read_json(place) if place.is_file() else {}
+        if isinstance(checksums, dict) and file.name in checksums:
             return file, checksums
     return path, {}
-
-
-def _checksums_in(folder: Path) -> JsonObject:
-    """The checksums of a folder; {} if it has none, or they are no JSON object."""
-    try:
-        return dict(read_json(folder / CHECKSUMS))
-    except (TypeError, ValueError):
-        return {}
 
 
 def accept_edit(path: Path) -> None:

@@ -94,6 +94,9 @@ def test_a_file_that_is_edited_on_purpose_is_accepted_by_the_command_that_its_re
     for foreign in ("[1]", '{"questions.jsonl": "d41d8cd9"}'):  # another program's file of that name
         (tmp_path / CHECKSUMS).write_text(foreign)
         assert [query.text for query in load_benchmark(tmp_path).queries] == ["The odd?"]
+    (tmp_path / CHECKSUMS).write_text('{"questions')
+    with pytest.raises(DataError, match=r"checksums\.json: not JSON"):
+        load_benchmark(tmp_path)
 
 
 def test_the_refusal_names_the_file_and_the_line(tmp_path: Path) -> None:
