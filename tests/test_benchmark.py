@@ -153,10 +153,9 @@ def test_nothing_there(tmp_path: Path) -> None:
         load_benchmark(tmp_path, [])
     with pytest.raises(DataError, match="is no file"):
         load_benchmark([CAT], tmp_path / "gone.jsonl")
-    with pytest.raises(DataError, match="1 document and no questions"):
-        load_benchmark([CAT])
-    with pytest.raises(DataError, match="the questions holds no questions"):
-        load_benchmark([CAT], [])
+    for rows, message in ((None, "1 document and no questions"), ([], "the questions holds no questions")):
+        with pytest.raises(DataError, match=message):
+            load_benchmark([CAT], rows)
 
 
 def chroma(folder: Path, *rows: str, header: str = "question,references,corpus_id") -> Path:
@@ -170,10 +169,14 @@ GOOD = '"Who, and\nwhy?","[{""content"": ""A cat"", ""start_index"": 14, ""end_i
 
 
 def test_the_chroma_layout(tmp_path: Path) -> None:
-    (query,) = load_benchmark(chroma(tmp_path, GOOD)).queries
+    query, other = load_benchmark(chroma(tmp_path, GOOD, '?,"[""sleeps.""]",cats')).queries
     assert query == Query(
         "cats-1", "Who, and\nwhy?", (Evidence("cats", Span(14, 19)),), "cats", {"document_id": "cats"}
     )
+    assert other.evidence[0].span.slice("A cat\r\npurrs. A cat\r\nsleeps.") == "sleeps."
+    jsonl(tmp_path / "questions.jsonl", {"question": "Who purrs?", "evidence": ["purrs."]})
+    (tmp_path / "corpora").rename(tmp_path / "texts")
+    assert load_benchmark(tmp_path).queries[0].text == "Who purrs?", "a table of other data is none of questions"
 
 
 @pytest.mark.parametrize(

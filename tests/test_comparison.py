@@ -260,8 +260,8 @@ def test_a_system_for_which_the_measure_is_undefined_is_said_to_be() -> None:
 
 
 def test_where_few_scores_differ_or_few_differ_much_no_number_is_given() -> None:
-    for apart in (np.repeat([1.0, -1.0, 0.0], [3, 2, 85]), np.repeat([1.0, 0.01, -0.01], [1, 50, 39])):
-        found = compare([report("a", apart), report("b", np.zeros(90))])
+    for apart in (np.repeat([1.0, -1.0, 0.0], [3, 2, 85]), np.repeat([1.0, 0.01, -0.01], [1, 50, 39]), np.empty(0)):
+        found = compare([report("a", apart), report("b", np.zeros(len(apart)))])
         assert not found.differences[0].distinct
         assert found.questions_needed is None
 
@@ -273,6 +273,7 @@ def test_where_few_scores_differ_or_few_differ_much_no_number_is_given() -> None
         ([report("a", [1]), report("a", [0])], {}, DataError, "two reports have the name 'a'"),
         ([report("a", [1]), report("b", [0, 1])], {}, DataError, "'a' and 'b' were scored on different queries"),
         ([report("a", [1])], {"measure": "IoU@5"}, OptionError, "a was not evaluated with IoU@5"),
+        ([replace(report("a", [1]), scores={})], {}, OptionError, "a was not evaluated with Recall@5"),
         ([report("a", [1])], {"resamples": 3}, OptionError, "resamples is at least 100, got 3"),
         ([report("a", [1])], {"by": "cluster"}, OptionError, 'by is "auto", "question" or "document", got'),
         ([report("a", [1, 0])], {"by": "document"}, DataError, "documents that the reports do not name"),

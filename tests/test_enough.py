@@ -169,8 +169,10 @@ def test_needs_tell_tokens_against_evidence_and_what_passes_without_documents() 
     pump = fact("pump", "Tarn")
     sayers = [index_of(towns).sayer(pump, evidence) for evidence in (pump, f"{pump} Not in 1950.", f"{pump} Never.")]
     assert sayers == ["Tarn", None, None], "a number or a negation is missing"
-    with pytest.raises(OptionError, match=r"an index of the retriever passages.* by chunkcore index"):
-        calibrate(get_retriever("bm25").index(chunk_corpus(towns.documents, "sentence:size=30")), towns)
+    other = get_retriever("bm25").index(chunk_corpus(towns.documents, "sentence:size=30"))
+    for miss, message in ((0.1, "an index of the retriever passages.* by chunkcore index"), (1.5, "miss is at most 1")):
+        with pytest.raises(OptionError, match=message):
+            calibrate(other, towns, miss)
 
 
 def test_the_command_prints_the_curve_and_keeps_the_thresholds_or_says_what_it_would_take(tmp_path, capfd):

@@ -59,6 +59,8 @@ def test_open_questions_resume_and_the_file_is_believed(tmp_path: Path) -> None:
     assert [row["question"] for row in rows(tmp_path)] == ["Who naps?", "Who steals?", "Who sings?"]
     (tmp_path / "q.jsonl").write_text('{"question": "Who steals?"}\n', "utf-8")  # the user took the others out
     assert [state["question"] for state in kept.states()] == ["Who steals?"]
+    (tmp_path / "q.jsonl").write_bytes(b"")  # and now this one
+    assert not kept.states()
     (tmp_path / "q.jsonl").unlink()
     assert len(opened(tmp_path)) == 0
 
@@ -123,8 +125,9 @@ def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> 
     old = rows(tmp_path)
     edited = [{"id": "new", "question": "Who eats?", "evidence": ["The fox eats."]}, {**old[0], "team": "blue"}, old[1]]
     (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in edited), "utf-8")
-    with pytest.raises(StaleError, match=r"changed in another tab or in q\.jsonl"):
-        kept.mark(0, [], version=version)
+    for number in (0, 9):
+        with pytest.raises(StaleError, match=r"changed in another tab or in q\.jsonl"):
+            kept.mark(number, [], version=version)
     assert rows(tmp_path) == edited
     steals = next(state for state in kept.states() if state["question"] == "Who steals?")
     kept.mark(steals["number"], [(1, 32, 51)], version=steals["version"])
@@ -168,21 +171,16 @@ def test_a_file_with_a_hard_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_lists_of_questions(tmp_path: Path) -> None:
-    lines = tmp_path / "asked.txt"
-    lines.write_text("Who naps?\n\n  \nWho eats?\n", "utf-8")
+    (lines := tmp_path / "asked.txt").write_text("Who naps?\n\n  \nWho eats?\n", "utf-8")
     assert [text.strip() for text in read_listed(lines)] == ["Who naps?", "Who eats?"]
-    table = tmp_path / "log.csv"
-    table.write_text('time,query\n1,"Who, if any, naps?"\n2,\n', "utf-8")
+    (table := tmp_path / "log.csv").write_text('time,query\n1,"Who, if any, naps?"\n2,\n', "utf-8")
     assert read_listed(table, "query") == ["Who, if any, naps?"]
-    tabs = tmp_path / "log.TSV"
-    tabs.write_text('time\tquery\n1\t"Fox", if any, naps?\n2\t"Who\n', "utf-8")
+    (tabs := tmp_path / "log.TSV").write_text('time\tquery\n1\t"Fox", if any, naps?\n2\t"Who\n', "utf-8")
     assert read_listed(tabs, "query") == ['"Fox", if any, naps?', '"Who']
-    with pytest.raises(OptionError, match="--column"):
-        read_listed(table)
-    with pytest.raises(DataError, match="lacks the column asked"):
-        read_listed(table, "asked")
-    with pytest.raises(OptionError, match="line by line"):
-        read_listed(lines, "query")
+    cases = ((table, "", "--column"), (table, "asked", "lacks the column asked"), (lines, "query", "line by line"))
+    for path, column, message in cases:
+        with pytest.raises((DataError, OptionError), match=message):
+            read_listed(path, column)
 
 
 # The server.

@@ -106,6 +106,7 @@ def test_a_query_without_hits_is_a_query_that_was_asked(benchmark: Benchmark, tm
 
 JSON = [
     ({"query_id": 1, "text": "a"}, '"query_id" that is a string, got 1'),
+    ({"query_id": "q1", "text": ["a"]}, "\"text\" is a string, got ['a']"),
     ({"query_id": "q1"}, 'a hit has "document_id" and "spans", or a "text"'),
     ({"query_id": "q1", "text": "a", "score": "high"}, "the score is a finite number, got 'high'"),
     ('{"query_id": "q1", "text": "a", "score": NaN}', "the score is a finite number, got nan"),
@@ -113,10 +114,7 @@ JSON = [
     ({"query_id": "q1", "document_id": "no.txt", "spans": [[0, 4]]}, "the benchmark 'tales' has no document 'no.txt'"),
     ({"query_id": "q1", "document_id": "fox.txt", "spans": "4", "text": "a"}, "spans are pairs of offsets"),
     ({"query_id": "q1", "spans": [[0, 4]], "text": "a"}, 'no "document_id" that says what they are of'),
-    (
-        {"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 999]]},
-        "a span ends at 999, its document 'fox.txt' at 42",
-    ),
+    ({"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 999]]}, "ends at 999, its document 'fox.txt' at 42"),
     ({"query_id": "q1", "document_id": "fox.txt", "spans": [[9, 4]]}, "spans are pairs of offsets"),
     ({"query_id": "q2", "document_id": "rain.txt", "spans": [[0, 4]]}, "has this hit already, in line 1"),
     ({"query_id": "q9", "text": "a"}, "the query 'q9' is none of the 2 of 'tales', such as 'q1'"),

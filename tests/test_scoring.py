@@ -80,7 +80,7 @@ def test_an_ambiguous_piece_is_scored_at_its_worst_and_best_place_too() -> None:
     document = Document("d", "Tea is hot. Ice is cold. Tea is hot.")
     benchmark = Benchmark("b", [document], [Query("q", "?", (Evidence("d", Span(25, 36)),))])
     stated = Retrieved("d", (Span(0, 11),), text="Tea is hot.", match="ambiguous")
-    report = score(Run("r", {"q": [stated]}), benchmark, ["Recall@5"])
+    report = score(Run("r", {"q": [stated, replace(stated, text="")]}), benchmark, ["Recall@5"])
     assert (report.mean("Recall@5"), list(report.bounds.values())) == (0, [(0, 1)])
     assert Report.from_dict(report.to_dict()).bounds == report.bounds
 

@@ -129,8 +129,9 @@ def test_only_common_questions_count_in_any_order() -> None:
 
 
 def test_reports_that_share_nothing_or_count_otherwise_are_refused() -> None:
-    with pytest.raises(DataError, match=r"no question in common \('q5' and 'q0' are among theirs\)"):
-        check_baseline(report([1.0], first=5), report([1.0]), HITS)
+    for other, name in ((report([1.0], first=5), "q5"), (report([]), "none")):
+        with pytest.raises(DataError, match=rf"no question in common \('{name}' and 'q0' are among theirs\)"):
+            check_baseline(other, report([1.0]), HITS)
     least = get_measure("Recall", "min")
     touching = Report("mine", "toy", ("q0",), ("",), {least: np.ones(1)}, min_rule="touching")
     with pytest.raises(DataError, match="counted chunks touching evidence before and holding it now"):

@@ -313,7 +313,7 @@ def compare(
         raise OptionError(
             f"no system is called {echo(baseline)}: expected one of {enumerated(names)}"
         )
-    settled = get_measure(measure or next(iter(reports[0].scores)))
+    settled = get_measure(measure or next(iter(reports[0].scores), "Recall@5"))
     clusters = shared_documents(reports[0].documents, by)
     drawn = partial(resampled_means, resamples=resamples, seed=seed, clusters=clusters)
     scores = np.column_stack([report.values(settled) for report in reports])

@@ -171,7 +171,7 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
     earlier_rows = {query: row for row, query in enumerate(earlier.query_ids)}
     rows = [row for row, query in enumerate(report.query_ids) if query in earlier_rows]
     if not rows:
-        one, other = report.query_ids[0], earlier.query_ids[0]
+        one, other = next(iter(report.query_ids), "none"), next(iter(earlier.query_ids), "none")
         raise DataError(
             f"{echo(report.name)} and the earlier {echo(earlier.name)} have no question in common "
             f"({one!r} and {other!r} are among theirs): give a report on the same questions"

@@ -152,7 +152,7 @@ def resampled_means(
     means = np.full((resamples, columns.shape[1]), np.nan)
     units = len(sums)
     generator = np.random.default_rng(seed)
-    rows = max(1, _BLOCK // units)
+    rows = max(1, _BLOCK // max(1, units))
     for first in range(0, resamples, rows):
         some = means[first : first + rows]
         size = len(some), units

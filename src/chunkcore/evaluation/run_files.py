@@ -189,8 +189,11 @@ class _RunReader:
 
     def _placed(self, hit: JsonObject, score: float) -> Retrieved:
         """A hit by its spans, its text, or as its whole document."""
-        values = [hit.get(key) for key in ("document_id", "text", "id", "digest")]
-        document_id, text, name, stated = ("" if value is None else str(value) for value in values)
+        text = hit.get("text") or ""
+        if not isinstance(text, str):
+            raise DataError(f'"text" is a string, got {echo(text)}')
+        values = [hit.get(key) for key in ("document_id", "id", "digest")]
+        document_id, name, stated = ("" if value is None else str(value) for value in values)
         spans = hit.get("spans")
         if spans is not None and not document_id:
             raise DataError(

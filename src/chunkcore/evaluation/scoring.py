@@ -235,7 +235,7 @@ class Scorer:
 
     def _moved(self, piece: Retrieved, query: Query, choose: Callable[..., Span]) -> Retrieved:
         """The piece; an ambiguous one at the place of its text that `choose` takes by its evidence."""
-        if piece.match == "ambiguous":
+        if piece.match == "ambiguous" and piece.text:
             source = self.benchmark.document(piece.document_id).text
             starts = islice(occurrences(source, piece.text), _OCCURRENCES)
             places = [Span(start, start + len(piece.text)) for start in starts]

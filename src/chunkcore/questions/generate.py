@@ -157,7 +157,9 @@ class _Capped(Metered):
 class QuestionWriter:
     """The questions so far. Answers are used in the order of asking, not of arrival."""
 
-    def __init__(self, documents: Sequence[Document], options: GenerationOptions) -> None:
+    def __init__(
+        self, documents: Sequence[Document], options: GenerationOptions, *, assumed: bool = False
+    ) -> None:
         if len({document.id for document in documents}) < len(documents):
             raise DataError(
                 "two documents share an id, so a place could not be named: make the ids unique"
@@ -172,6 +174,7 @@ class QuestionWriter:
         self.rejections: list[Rejection] = []
         self.asked = 0
         self.stopped = ""
+        self._assumed = assumed
         self._written: list[tuple[str, str]] = []  # document and question, also rejected ones
         self._folded: dict[str, str] = {}  # ids of kept questions
 
@@ -216,15 +219,17 @@ class QuestionWriter:
         written = Written("", ())
         stage: Stage = "answer"
         reason = ""
+        spans = [sample.span]
         try:
             written = answer.result()
             self._written.append((sample.document.id, written.question))
-            stage, reason = "question", self._fault(written.question, sample)
-            if not reason:
+            if not self._assumed:
+                stage, reason = "question", self._fault(written.question, sample)
+            if not reason and not self._assumed:
                 stage = "excerpts"
                 spans = locate_excerpts(sample, written.excerpts)
         except (NoAnswerError, NotVerbatimError) as error:
-            reason = str(error)
+            reason = str(error) or type(error).__name__
         self.schedule.settle(sample, kept=not reason)
         if reason:
             about = name, sample.document.id, sample.span
@@ -349,7 +354,7 @@ def estimate_generation(
     Assumes that every question is kept, with an answer of about 200 tokens (the Chroma report's mean), and no cache.
     """
     estimator = Estimator()
-    QuestionWriter(documents, options or GenerationOptions()).run(estimator)
+    QuestionWriter(documents, options or GenerationOptions(), assumed=True).run(estimator)
     return estimator.usage
 
 

@@ -139,7 +139,9 @@ class LabelledQuestions:
         """Take over the file's rows if it was edited."""
         stamp = stamp_of(self.path)
         if stamp and stamp != self._stamp:
-            self._rows = [row for _, row in json_lines(self.path)]
+            self._rows = []
+            if self.path.stat().st_size:
+                self._rows = [row for _, row in json_lines(self.path)]
             self._stamp = stamp
 
     def _save(self, rows: list[JsonObject]) -> None:
@@ -220,9 +222,10 @@ class LabelledQuestions:
         place, or it cannot be saved. Nothing has changed then.
         """
         with self._locked():
-            row = self._row(number)
-            if version not in (None, digest(row, 8)):
+            versions = [digest(row, 8) for row in self._rows[number : number + 1]]
+            if version is not None and version not in versions:
                 raise StaleError(f"this question was changed in another tab or in {self.path.name}")
+            row = self._row(number)
             evidence = self._joined(spans)
             changed = {key: value for key, value in row.items() if key not in _LABELS}
             changed.setdefault("id", free_id(self._ids(), len(self._rows) + 1))

@@ -289,6 +289,8 @@ def calibrate(
     >>> 50 < tokens < 2000
     True
     """
+    check_number("miss", miss, 0, 1, whole=False)
+    check_number("refuse", refuse, 0, 1, whole=False)
     needs = measure_needs(index, benchmark, behind=behind)
     assert isinstance(index, WindowIndex)
     calibrated = copy(index)

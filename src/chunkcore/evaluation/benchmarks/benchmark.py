@@ -199,8 +199,10 @@ _COLUMNS = {"question", "references", "corpus_id"}
 def _chroma_row(number: int, row: Mapping[str, str | None]) -> JsonObject:
     corpus = row["corpus_id"] or ""
     evidence: Any = row["references"]
-    with suppress(ValueError, TypeError, AttributeError, RecursionError):
-        evidence = [_chroma_evidence(reference) for reference in json.loads(evidence)]
+    with suppress(ValueError, RecursionError):
+        references = json.loads(evidence or "")
+        if isinstance(references, list):
+            evidence = list(map(_chroma_evidence, references))
     others = {key: value for key, value in row.items() if key not in _COLUMNS}
     return others | {
         "id": f"{corpus}-{number}",
@@ -211,6 +213,8 @@ def _chroma_row(number: int, row: Mapping[str, str | None]) -> JsonObject:
     }
 
 
-def _chroma_evidence(reference: JsonObject) -> JsonObject:
+def _chroma_evidence(reference: Any) -> Any:
+    if not isinstance(reference, dict):
+        return reference
     keys = {"start": "start_index", "end": "end_index", "text": "content"}
     return {ours: reference.get(theirs) for ours, theirs in keys.items()}

@@ -522,7 +522,8 @@ def contents_of(
         raise DataError(f"{root} does not exist: expected documents, as a folder or a file")
     beside, table = root / "questions.jsonl", root / "questions_df.csv"
     if questions is None:
-        questions = table if table.is_file() else beside
+        is_chroma = table.is_file() and (root / "corpora").is_dir()
+        questions = table if is_chroma else beside
         if not questions.is_file():
             raise DataError(
                 f"there are no questions for {root}: put a questions.jsonl beside the documents, or give its path; "
