@@ -124,7 +124,8 @@ def spans_between(
             start = place.end - len(text) + length + len(joint)
             if end < start < place.end and text.startswith(joint, length):
                 pieces = Span(place.start, end), Span(start, place.end)
-                if text_of_spans(source, pieces) == text:
+                is_end = text.endswith(pieces[1].slice(source))  # soon known
+                if is_end and text_of_spans(source, pieces) == text:
                     return pieces
     return ()
 

@@ -345,7 +345,8 @@ class Resemblance(NamedTuple):
 def _resemblances(text: str, sources: Searchable, number: int | None) -> list[Resemblance]:
     """The likeliest stretches, most matches first, without overlaps in one source; `number`: search one source only."""
     regions = _regions(text, sources, number)
-    aligned = [_align(text, sources.texts[owner], owner, low, high) for owner, low, high in regions]
+    tried = [_align(text, sources.texts[owner], owner, low, high) for owner, low, high in regions]
+    aligned = filter(None, tried)
     kept: list[Resemblance] = []
     for item in sorted(
         aligned, key=lambda item: (-item.matches, -item.similarity, item.owner, item.place)
@@ -385,11 +386,14 @@ def _regions(text: str, sources: Searchable, number: int | None) -> Iterator[tup
         yield owner, max(0, low), min(len(sources.texts[owner]), high)
 
 
-def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance:
+def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblance | None:
     from rapidfuzz.distance import Levenshtein
 
     region = source[low:high]
-    first, last, matches, columns = _best_stretch(Levenshtein.opcodes(text, region))
+    stretch = _best_stretch(Levenshtein.opcodes(text, region))
+    if stretch is None:  # a shared window at other offsets costs more than to replace all
+        return None
+    first, last, matches, columns = stretch
     # An equally good alignment may place the passage's first letter elsewhere.
     heads = text[: first.src_start][::-1], region[: first.dest_start][::-1]
     before = len(commonprefix(heads))  # noqa: RUF071  # characters are meant
@@ -401,10 +405,9 @@ def _align(text: str, source: str, owner: int, low: int, high: int) -> Resemblan
     return Resemblance(owner, place, part, matches, similarity)
 
 
-def _best_stretch(opcodes: Iterable[Opcode]) -> tuple[Opcode, Opcode, int, int]:
-    """The first and the last operation of the run that gains most, of texts that share a window; its matches and its
-    columns.
-    """
+def _best_stretch(opcodes: Iterable[Opcode]) -> tuple[Opcode, Opcode, int, int] | None:
+    """The first and the last operation of the run that gains most; its matches and its columns."""
+    best = None
     best_score = score = 0.0
     for operation in opcodes:
         source_size = operation.src_end - operation.src_start
