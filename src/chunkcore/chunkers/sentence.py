@@ -89,11 +89,7 @@ class Sentence(Chunker):
         sentences = sentence_ranges(source.text, self.splitter, edges)
         if self.splitter == "default" and not is_source and not edges:
             sentences = _with_whole_lines(source, sentences, self.size)
-        marks = source.document.marks if source.document else ()
-        headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
-        if is_source and not headings:
-            headings = heading_tags(source.text)
-        cuts = _without_bare_headings(source.text, sentences, headings)
+        cuts = _without_bare_headings(source.text, sentences, _headings(source))
         topics: Numbers | None = None
         if isinstance(self.overlap, SemanticOverlap):
             # The model is asked once, not for each section.
@@ -141,6 +137,15 @@ class Sentence(Chunker):
                     low = half
             least = after if is_over else low
         return chunks
+
+
+def _headings(source: TokenizedText) -> list[int]:
+    """Where the sections of a document begin: by its marks, else by tags of HTML."""
+    marks = source.document.marks if source.document else ()
+    headings = sorted({mark.span.start for mark in marks if mark.kind == "section"})
+    if headings or not HTML_PAGE.match(source.text):
+        return headings
+    return heading_tags(source.text)
 
 
 def _without_bare_headings(text: str, sentences: Ranges, headings: list[int]) -> list[int]:

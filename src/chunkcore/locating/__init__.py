@@ -365,19 +365,23 @@ class Locator:
         if len(hits) > 1:
             shared = set.intersection(*[set(hit.names) for hit in hits])
         if shared and not self._groups(list(shared)):
-            nameless = verdicts.copy()
-            for number, hit in enumerate(hits):
-                if verdicts[number].kind == "elsewhere":
-                    names = tuple(name for name in hit.names if name not in shared)
-                    nameless[number] = self._verdict(replace(hit, names=names))
-            if len(_documents_of(nameless)) > 1:
-                verdicts = nameless
+            verdicts = self._without_names(hits, verdicts, shared)
         changed = self.changed(_documents_of(verdicts))
         for number, verdict in enumerate(verdicts):
             if verdict.piece.document_id in changed:
                 reason: Reason = "its document has changed since it was indexed"
                 verdicts[number] = Verdict("changed", unplaced(hits[number]), reason)
         return verdicts
+
+    def _without_names(
+        self, hits: Sequence[Hit], verdicts: list[Verdict], shared: Collection[str]
+    ) -> list[Verdict]:
+        nameless = verdicts.copy()
+        for number, hit in enumerate(hits):
+            if verdicts[number].kind == "elsewhere":
+                names = tuple(name for name in hit.names if name not in shared)
+                nameless[number] = self._verdict(replace(hit, names=names))
+        return nameless if len(_documents_of(nameless)) > 1 else verdicts
 
     def _verdict(self, hit: Hit) -> Verdict:
         if not hit.text.strip() and not (self.lenient and hit.spans):
