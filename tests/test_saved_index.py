@@ -377,7 +377,7 @@ def test_an_opened_index_outlives_the_next_save_also_where_no_file_is_locked(tmp
 
 def test_no_program_takes_back_what_another_has_saved(tmp_path: Path) -> None:
     get_retriever("passages:lexical").index(chunk_corpus(DOCUMENTS, "sentence:size=6")).save(tmp_path / "index")
-    one, other = load_index(tmp_path / "index"), load_index(tmp_path / "index")
+    one, other, whole = (load_index(tmp_path / "index") for _ in range(3))
     one.update([Document("one", "Tea is hot.")]).save(tmp_path / "index")
     late = other.update([Document("other", "Ice is cold.")])
     with pytest.raises(DataError, match="another index was saved into"):
@@ -388,3 +388,4 @@ def test_no_program_takes_back_what_another_has_saved(tmp_path: Path) -> None:
     again.update([Document("third", "Rain falls.")]).save(tmp_path / "index")  # its own save is no other's
     ids = {document.id for document in load_index(tmp_path / "index").corpus.documents}
     assert {"one", "other", "third"} <= ids
+    whole.save(tmp_path / "index")  # which updates none: it takes the place of any other

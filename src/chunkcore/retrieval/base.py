@@ -135,7 +135,8 @@ class Index(ABC):
         method: the retriever that made the index.
         vectors: of its chunks and queries; None if it uses none.
         superseded: `update` or `delete` has made a newer index of this one.
-        saved_place: the saved index from which it was loaded, or into which it, or what it updates, was saved.
+        saved_place: the saved index from which it was loaded, or into which it was saved.
+        base: the origin of the index that this one updates.
         is_loaded: whether its chunker was named by a saved index.
         enough: the thresholds that `chunkcore.study.enough.calibrate` found for it.
     """
@@ -145,6 +146,7 @@ class Index(ABC):
     vectors: TextVectors | None = None
     superseded: bool = False
     saved_place: SavedPlace | None = None
+    base: SavedPlace | None = None
     is_loaded: bool = False
     enough: Enough | None = None
 
@@ -203,7 +205,7 @@ class Index(ABC):
             notes: kept in the manifest as JSON gives them back, such as where the documents come from.
 
         Raises `OptionError`: the retriever, chunker or embedder cannot be written down; `DataError`: the folder holds
-        something else, or another index that was saved since this one, or metadata or notes are no JSON;
+        something else, or a newer index than the one that this index was made of, or metadata or notes are no JSON;
         `OSError`: the disk is full, or the folder cannot be written to.
         """
         self._check_whole()
@@ -216,7 +218,9 @@ class Index(ABC):
         except (TypeError, ValueError, RecursionError) as error:
             raise DataError(f"the notes of an index are JSON values: {error}") from error
         contents = Contents(self.method.name, self.corpus, self.vectors, saved_notes, self.enough)
-        self.saved_place = write_index(contents, Path(folder), self.saved_place)
+        self.saved_place = write_index(contents, Path(folder), self.base)
+        if self.base is not None:
+            self.base = self.saved_place
         return Path(folder)
 
     def update(
@@ -256,7 +260,7 @@ class Index(ABC):
         index = self.method.index(corpus, vectors)
         index.enough = self.enough
         self.superseded = True
-        index.saved_place = self.saved_place
+        index.base = self.base or self.saved_place
         index.is_loaded = self.is_loaded
         return index
 
