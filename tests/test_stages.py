@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import make_dataclass, replace
 
 import pytest
-from chunkcore import Chunk, Document, OptionError, Retrieved, Span, get_chunker, get_counter
-from chunkcore.retrieval import BM25, ChunkedCorpus, Merge, RetrievalMethod, Stage, Window, chunk_corpus, get_retriever
+from chunkcore import Chunk, ChunkedCorpus, Document, OptionError, Retrieved, Span, get_chunker, get_counter
+from chunkcore.retrieval import BM25, Merge, RetrievalMethod, Stage, Window, chunk_corpus, get_retriever, stages
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,17 +19,12 @@ WORDS = get_counter("words")
 
 def sentences(*counts: int) -> ChunkedCorpus:
     """Documents of so many sentences of 4 words, a sentence a chunk; 2 characters between neighbours."""
-    documents = [
-        Document(f"d{number}", "  ".join(f"Unit {number} {i} here." for i in range(count)))
-        for number, count in enumerate(counts)
-    ]
+    texts = ["  ".join(f"Unit {number} {i} here." for i in range(count)) for number, count in enumerate(counts)]
+    documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
     chunks = []
     for document in documents:
-        end = 0
-        for index, text in enumerate(document.text.split("  ") if document.text else ()):
-            start = document.text.index(text, end)
-            end = start + len(text)
-            chunks.append(Chunk(document.id, index, (Span(start, end),), text, 4))
+        for index, sentence in enumerate(re.finditer(r"Unit \d+ \d+ here\.", document.text)):
+            chunks.append(Chunk(document.id, index, (Span(*sentence.span()),), sentence[0], 4))
     return ChunkedCorpus(chunks, documents)
 
 
@@ -64,12 +60,9 @@ def test_hits_that_are_neighbours_or_overlap_are_one_passage() -> None:
     assert (passage.text, passage.spans) == ("one two three four five six ", (Span(0, 28),))
 
 
-MADE = [Window, Merge]
-
-
 @settings(max_examples=80, deadline=None)
 @given(
-    st.sampled_from(MADE),
+    st.sampled_from([Window, Merge]),
     st.lists(st.text(alphabet="ab. \n", max_size=60), min_size=1, max_size=4),
     st.sampled_from(
         ["recursive:size=3,counter=words", "fixed_token:size=5,overlap=3,counter=words", "sentence:size=4"]
@@ -133,6 +126,14 @@ def test_chunks_of_several_spans_stand_alone() -> None:
 def test_a_string_names_stages_and_their_name_reads_the_same(spec: str, expected: RetrievalMethod) -> None:
     assert get_retriever(spec) == expected
     assert get_retriever(expected.name) == expected
+
+
+@pytest.mark.parametrize("option", ["[1, 2]", "null", "3"])
+def test_an_option_without_its_name_needs_no_default(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    namespace = {"kind": "near", "leading": "units"}
+    near = make_dataclass("Near", [("units", object)], bases=(Merge,), namespace=namespace, frozen=True, kw_only=True)
+    monkeypatch.setitem(stages.entries, "near", near)
+    assert get_retriever(f"bm25+near:{option}").name == f"bm25+near:{option}"
 
 
 @pytest.mark.parametrize(

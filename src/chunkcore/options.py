@@ -288,8 +288,10 @@ def split_spec(
     options: dict[str, Any] = {}
     for part in map(str.strip, split_parts(rest, spec, noun)):
         option, equals, value = map(str.strip, part.partition("="))
-        if unnamed is not None and (part.startswith('"') or not equals):
+        if unnamed is not None and part.startswith('"'):
             unnamed.append(str(read_value(part, noun)))
+        elif unnamed is not None and not equals:
+            unnamed.append(part)
         elif not equals or not option:
             raise OptionError(f"expected option=value, got {echo(part)} in the {noun} {echo(spec)}")
         elif option in options:

@@ -585,7 +585,7 @@ class RetrievalMethod(ABC):
         """The method from a string's unnamed parts and its options. Raises `OptionError`: a wrong option or value."""
         if parts and cls.leading and cls.leading not in options:
             value: Any = parts
-            if not isinstance(getattr(cls, cls.leading), tuple):
+            if not cls._leads_with_several():
                 value = read_value(",".join(parts), cls.leading)
             options, parts = {**options, cls.leading: value}, ()
         if parts:
@@ -609,10 +609,16 @@ class RetrievalMethod(ABC):
     def name(self) -> str:
         """The shortest string that describes the method: only options that differ from their defaults."""
         changed = self.changed_options()
-        values = changed.pop(self.leading, [])
-        if not isinstance(values, list):
-            values = [values]
+        values = []
+        if self.leading in changed:
+            value = changed.pop(self.leading)
+            values = value if self._leads_with_several() else [value]
         return format_spec(self.kind, changed, values)
+
+    @classmethod
+    def _leads_with_several(cls) -> bool:
+        """Whether the option without a name is a list: each part of a string is one item."""
+        return isinstance(getattr(cls, cls.leading, None), tuple)
 
     def changed_options(self) -> dict[str, Any]:
         """The options that differ from their defaults, as plain values."""
