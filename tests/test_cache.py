@@ -22,6 +22,7 @@ from chunkcore.models import CachedEmbedder, CacheWarning, EmbeddingCache
 from chunkcore.models import cache as cache_module
 from chunkcore.models.cache import LLMCache
 from chunkcore.plain import text_key
+from chunkcore.retrieval import TextVectors
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -303,9 +304,10 @@ def test_threads_that_ask_for_the_same_text_embed_it_once():
 @pytest.mark.parametrize("broken", BROKEN)
 def test_what_is_no_answer_is_told_and_not_kept(broken):
     cached = CachedEmbedder(broken())
-    with pytest.raises(ModelError, match="the model 'fake'"):
-        cached.embed_documents(["a", "b"])
-    assert len(cached.cache) == 0
+    for calls, ask in [(2, cached.embed_documents), (4, TextVectors(cached).embed)]:
+        with pytest.raises(ModelError, match="the model 'fake'"):
+            ask(["a", "b"])
+        assert (len(cached.cache), cached.embedder.calls) == (0, 0 if broken is RaisingEmbedder else calls)
 
 
 def test_a_model_that_changes_its_mind_about_dimensions_is_told():

@@ -23,7 +23,7 @@ from chunkcore.models.base import (
     unit_rows,
 )
 from chunkcore.models.late import LateEmbedder
-from chunkcore.models.loading import DEFAULT_MODEL, get_embedder
+from chunkcore.models.loading import DEFAULT_MODEL, CachedEmbedder, get_embedder
 from chunkcore.options import check_number
 from chunkcore.retrieval.corpus import ChunkedCorpus
 from chunkcore.spans import Floats, Numbers, Scores
@@ -446,7 +446,10 @@ class TextVectors:
         queries: bool = False,
     ) -> Vectors:
         """One row per text, which is not kept. Raises `ModelError`: the model failed twice."""
-        return embed(self.embedder, texts, queries=queries)
+        model = self.embedder
+        if isinstance(model, CachedEmbedder):  # it checks and retries by itself
+            return model.embed_queries(texts) if queries else model.embed_documents(texts)
+        return embed(model, texts, queries=queries)
 
 
 def distinct_texts(sequences: Sequence[Sequence[str]]) -> tuple[Sequence[str], list[Numbers]]:
