@@ -133,15 +133,18 @@ def top_k(
     step = max(1, WORKING // (4 * len(right)))
     for start in range(0, len(left), step):
         rough = _rough_cosines(directions[start : start + step], right, lengths)
-        for row, rough_scores in enumerate(rough, start):
-            of_owners = np.maximum.reduceat(rough_scores, firsts)
+        units = unit_rows(left[start : start + step])
+        for row, rough_scores in enumerate(rough):
+            of_owners = rough_scores
+            if len(firsts) < len(right):
+                of_owners = np.maximum.reduceat(rough_scores, firsts)
             least = np.partition(of_owners, -k)[-k] - margin
             columns = np.flatnonzero(rough_scores >= least)
-            scores = _cosines(left[row : row + 1], right, columns)
+            scores = _cosines(units[row], right, columns)
             order = np.lexsort((columns, -scores))
             _, met = np.unique(owner_of[columns[order]], return_index=True)
             chosen = order[np.sort(met)[:k]]  # where the best owners are met first
-            best[row], values[row] = owner_of[columns[chosen]], scores[chosen]
+            best[start + row], values[start + row] = owner_of[columns[chosen]], scores[chosen]
     return best, values
 
 
@@ -155,13 +158,13 @@ def _rough_cosines(directions: Vectors, vectors: Rows, lengths: Scores) -> Vecto
     return rough
 
 
-def _cosines(query: Floats, vectors: Rows, columns: Numbers) -> Vectors:
-    """The similarities of a query, a matrix of one row, and of some of the vectors."""
+def _cosines(unit: Scores, vectors: Rows, columns: Numbers) -> Vectors:
+    """The similarities of a query, of length 1, and of some of the vectors."""
     scores = np.empty(len(columns), np.float32)
-    size = max(1, WORKING // (80 * query.shape[1]))
+    size = max(1, WORKING // (80 * len(unit)))
     for start in range(0, len(columns), size):
         some = slice(start, start + size)
-        products = unit_rows(query) * unit_rows(vectors[columns[some]])
+        products = unit * unit_rows(vectors[columns[some]])
         scores[some] = products.sum(axis=1)
     return scores
 
