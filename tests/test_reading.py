@@ -45,9 +45,6 @@ def told_of(folder, **options):
     return documents, [str(warning.message) for warning in caught]
 
 
-# ---- PDF
-
-
 def test_a_pdf_is_its_lines_page_by_page(tmp_path):
     pages = [lines_of("Of tea and water\nGreen tea is not hot."), lines_of("White tea."), lines_of("The end.")]
     file = tmp_path / "tea.pdf"
@@ -164,9 +161,6 @@ def test_a_locked_and_a_broken_pdf_are_one_sentence(tmp_path):
         read_file(file)
 
 
-# ---- The process with limits
-
-
 class Papyrus(Reader):
     name = "papyrus"
 
@@ -216,9 +210,6 @@ def test_memory_output_and_the_network_are_limited(monkeypatch):
     with pytest.raises(UnreadError, match=r"is broken \(Papyrus: PermissionError: a file's reader may not use socket"):
         papyrus(b"curious")
     base.stop_idle()
-
-
-# ---- Office and EPUB
 
 
 def item(text: str, level: int, name: int = 5) -> str:
@@ -441,6 +432,12 @@ def test_slides_are_pages(tmp_path):
     assert document.text == "# Black tea\nis hot, by 10⁶\n\n# Green tea\nis hot, by 10⁶"
     assert get_chunker("sentence:size=50").chunk(document)[1].text == "# Green tea\nis hot, by 10⁶"
     assert document.pages_of(Span(document.text.index("Green"), len(document.text))) == (3,)
+    films = {f"ppt/media/{number}.mp4": bytes(2**24) for number in range(3)}
+    data = write_zip(tmp_path / "tea.ppsx", members | films).read_bytes()
+    tracemalloc.start()
+    readers["PPTX"]().read(data, "a")
+    assert tracemalloc.get_traced_memory()[1] < 2**26, "no copy of the films is kept"
+    tracemalloc.stop()
 
 
 DRAWING = "http://schemas.openxmlformats.org/drawingml/2006/main"
@@ -723,6 +720,9 @@ def test_a_mailbox_is_its_mails_and_loses_no_line(tmp_path, date, end):
     assert document.metadata["attachments"] == ["tee.png"]
     told = ("message 3: is an e-mail without a text", "attachments are left out, save them as files: tee.png")
     assert notes == told
+    (tmp_path / "tea").write_bytes(f"From ada@example.org {date}\nSubject: \n\nTé à part".encode() + b"\xff")
+    with pytest.raises(UnreadError, match="has no text; message 1: is not UTF-8 text"):
+        read_file(tmp_path / "tea")
 
 
 def test_a_saved_page_has_the_pages_of_its_frames():
@@ -839,12 +839,12 @@ def test_tables_and_pages_that_a_program_gives_endings_of_office_are_read(tmp_pa
 
 def test_a_page_declares_its_encoding(tmp_path):
     file = tmp_path / "a.html"
-    file.write_bytes('<meta charset="iso-8859-2"><p>Zelený čaj'.encode("iso-8859-2"))
-    assert document_of(file).text.endswith("Zelený čaj")
-    file.write_bytes('<meta charset="iso-8859-8-i"><p>תה'.encode("iso8859-8"))
-    assert document_of(file).text.endswith("תה")
-    file.write_bytes(b'<meta charset="no-such"><p>Caf\xe9')  # and another that is wrong
-    assert document_of(file).text.endswith("Café")
+    pages = ("iso-8859-2", "iso-8859-2", "Zelený čaj"), ("iso-8859-8-i", "iso8859-8", "תה"), ("none", "cp1252", "Café")
+    for name, codec, text in pages:
+        file.write_bytes(f'<meta charset="{name}"><p>{text}'.encode(codec))
+        assert document_of(file).text.endswith(text)
+    file.write_text("if a < b:\n    tea()")  # of no tag
+    assert document_of(file).text == "if a < b:\n    tea()"
 
 
 def test_binary_files_are_no_text(tmp_path):
@@ -863,9 +863,6 @@ def test_codecs_that_are_no_charsets_are_not_obeyed(tmp_path, codec):
     mail = f"Subject: =?{codec}?q?Tea?=\nContent-Type: text/plain; charset={codec}\n\nTea \\x41"
     (tmp_path / "a.eml").write_bytes(mail.encode())
     assert document_of(tmp_path / "a.eml").text.endswith("Tea \\x41")
-
-
-# ---- Folders
 
 
 @pytest.fixture

@@ -203,7 +203,10 @@ class Mailbox(Reader):
             if not mail.blocks:
                 notes["is an e-mail without a text"].append(f"message {number:,}")
         document, told = _reading(name, mails, {})
-        return Reading(document, (*note_lines(notes), *told))
+        told = (*note_lines(notes), *told)
+        if not document.text:
+            raise UnreadError(name, "; ".join(("has no text", *told)))
+        return Reading(document, told)
 
 
 def _header(message: Message, key: str) -> str:

@@ -76,10 +76,11 @@ class Packed(Reader):
 RATIO = 50  # text is packed to a fifth or so; bombs to a thousandth
 ALWAYS = 64 * 1024**2  # bytes that are unpacked at any ratio
 MEMBERS = 10_000
+_MEDIA = ("word/media/", "ppt/media/", "xl/media/")  # may be most of a file
 
 
 def unpacked(data: bytes, name: str) -> Members:
-    """The members of an archive, unpacked once within limits: a header may misstate a size.
+    """The members of an archive, unpacked once within limits, and media emptied: a header may misstate a size.
 
     Raises `UnreadError`: no archive, or a damaged one; over 10,000 members; or they unpack to over 50 times the file,
     and over 64 MB.
@@ -101,6 +102,8 @@ def unpacked(data: bytes, name: str) -> Members:
                 raise UnreadError(
                     name, f"unpacks to over {RATIO} times its size: it is not unpacked"
                 )
+            if entry.filename.startswith(_MEDIA):
+                content = b""
             members[entry.filename] = content
     except (BadZipFile, zlib.error, RuntimeError, EOFError, OSError) as error:
         raise UnreadError(name, f"is damaged or encrypted, or no ZIP file: {error}") from error

@@ -291,6 +291,7 @@ _LONG_CELL = 200
 _MOST_COLUMNS = 1000
 
 
+_TAG = re.compile("<[a-zA-Z/!?]")
 _TITLE = re.compile(r"(?i)<title[^>]*>([^<]+)")
 
 
@@ -301,7 +302,7 @@ class Page(Reader):
 
     def read(self, data: bytes, name: str) -> Reading:
         html, notes = decode_text(data, name)
-        if "<" not in html:
+        if not _TAG.search(html):
             return Reading(Document(name, html), notes)
         text = visible_text(html)
         metadata = {"format": "markdown"}
