@@ -609,7 +609,7 @@ class RetrievalMethod(ABC):
     def name(self) -> str:
         """The shortest string that describes the method: only options that differ from their defaults."""
         changed = self.changed_options()
-        values = []
+        values: list[Any] = []
         if self.leading in changed:
             value = changed.pop(self.leading)
             values = value if self._leads_with_several() else [value]
