@@ -135,9 +135,8 @@ def test_an_asynchronous_model_can_be_asked_inside_a_running_loop_and_keeps_to_o
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_no_more_questions_at_once_than_the_limit(limit):
-    under_way, counts = [], []
-    together = threading.Barrier(limit)
+def test_a_model_is_asked_no_more_questions_at_once_than_its_limit(limit):
+    under_way, counts, together = [], [], threading.Barrier(2 * limit)
 
     def function(messages, schema):
         under_way.append(messages)
@@ -146,11 +145,10 @@ def test_no_more_questions_at_once_than_the_limit(limit):
         under_way.pop()
         return '{"number": 1}'
 
-    llm = CallableLLM(function, name="f", concurrency=limit)
-    with ThreadPoolExecutor(9) as pool:
-        list(pool.map(lambda _: ask(llm, question()), range(9)))
-    assert max(counts) == limit
-    assert llm.usage.calls == 9
+    first, second = (CallableLLM(function, name="f", concurrency=limit) for _ in range(2))
+    with ThreadPoolExecutor(18) as pool:
+        list(pool.map(lambda llm: ask(llm, question()), [first, second] * 9))
+    assert (max(counts), first.usage.calls, second.usage.calls) == (2 * limit, 9, 9)
 
 
 def test_the_endpoints_own_numbers_are_counted_else_tiktokens():
@@ -215,10 +213,10 @@ def test_a_registered_kind_of_language_model_is_built_by_name():
 def test_a_string_names_a_model_and_an_endpoint(spec, model, url):
     llm = get_llm(spec)
     assert (llm.model, llm.base_url) == (model, url)
-    assert llm is get_llm(spec)
-    assert get_llm(llm.name) == llm
-    assert get_llm(llm) is llm
-    assert pickle.loads(pickle.dumps(llm)) == llm
+    assert llm is get_llm(spec) is get_llm(llm)
+    llm.count(Usage(calls=1))
+    again = pickle.loads(pickle.dumps(llm))
+    assert (get_llm(llm.name), again, again.usage) == (llm, llm, Usage())  # not counted by two processes
 
 
 @pytest.mark.parametrize(
@@ -244,9 +242,9 @@ def test_what_names_no_model_is_told(spec, message):
 
 
 def test_options_follow_the_address_and_are_never_sent(path):
-    llm = get_llm(f"openai:m@http://localhost:9/v1#concurrency=7&temperature=none&cache={path}")
+    llm = get_llm(f"openai:m@http://localhost:9/v1#concurrency=7&temperature=none&cache={path.parent}/R%26D/1.50")
     assert isinstance(llm, CachedLLM)
-    assert (llm.cache.path, llm.concurrency) == (path, 7)
+    assert (llm.cache.path, llm.concurrency) == (path.parent / "R&D" / "1.50", 7)
     assert llm.name == "openai:m@http://localhost:9/v1#temperature=none&concurrency=7"
     check_llm(f"openai:m@http://localhost:9/v1#cache={path.parent / 'other'}")
     assert not (path.parent / "other").exists()

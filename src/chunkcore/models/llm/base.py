@@ -192,12 +192,6 @@ class SchemaRefusedError(ModelError):
     """The model takes no JSON schema."""
 
 
-@cache
-def _places(fingerprint: str, concurrency: int) -> threading.BoundedSemaphore:
-    """Held by those that ask a model, however often it was built; not part of it, as it belongs to a process."""
-    return threading.BoundedSemaphore(concurrency)
-
-
 class MeteredLLM(Fingerprinted, Metered, ABC):
     """An `LLM` that limits the questions at once and counts usage. A subclass implements `_complete`; after a
     `SchemaRefusedError` it is asked without a schema from then on.
@@ -207,7 +201,7 @@ class MeteredLLM(Fingerprinted, Metered, ABC):
         fingerprint: changes when the answers could change.
         concurrency: questions at once over all threads; further ones wait.
         takes_schema: False once the model has refused one.
-        usage: so far, of a copy with that of its model. Calls that got no answer are not counted.
+        usage: in this process. Calls that got no answer are not counted.
     """
 
     takes_schema = True
@@ -217,11 +211,22 @@ class MeteredLLM(Fingerprinted, Metered, ABC):
         self.name = name
         self.fingerprint = fingerprint
         self.concurrency = concurrency
+        self._places = threading.BoundedSemaphore(concurrency)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Places and counts belong to the process.
+        state = dict(vars(self), _places=None)
+        state.pop("usage", None)
+        return state
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state)
+        self._places = threading.BoundedSemaphore(self.concurrency)
 
     def complete(self, messages: Messages, schema: Schema | None = None) -> Reply:
         """The answer; see `LLM.complete`."""
         asked_schema = schema if self.takes_schema else None
-        with _places(self.fingerprint, self.concurrency):
+        with self._places:
             try:
                 answer = awaited(self._complete(messages, asked_schema))
             except SchemaRefusedError:
