@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 import numpy as np
 
@@ -290,6 +290,7 @@ def _checked_url(url: str) -> str:
 # ---- From a string
 
 _OPTIONS = ("key", "timeout", "tries")
+_TEXTS = ("key", "cache")
 
 
 def read_address(rest: str, names: Sequence[str], noun: str) -> tuple[str, str, dict[str, Any]]:
@@ -306,7 +307,13 @@ def read_address(rest: str, names: Sequence[str], noun: str) -> tuple[str, str, 
             raise OptionError(
                 f"expected option=value&option=value after the # of {noun}, with no option given twice"
             )
-        options[name] = None if value == "none" else read_value(value, name)
+        text = unquote(value)  # a path may hold an ampersand
+        if text == "none":
+            options[name] = None
+        elif name in _TEXTS:
+            options[name] = text
+        else:
+            options[name] = read_value(text, name)
     check_option_names(noun, options, names)
     model, at, url = address.rpartition("@")
     return (model, url, options) if at else (address, "", options)
@@ -673,7 +680,7 @@ def _kind(spec: str) -> tuple[Callable[[str], LLM], str]:
 def _openai(rest: str) -> LLM:
     """A model behind an endpoint of OpenAI's protocol: openai:MODEL@URL."""
     model, cache = _parsed(rest)
-    return CachedLLM(model, LLMCache(Path(str(cache)).expanduser())) if cache else model
+    return CachedLLM(model, LLMCache(Path(cache).expanduser())) if cache else model
 
 
 def _parsed(rest: str) -> tuple[OpenAILLM, str | None]:
