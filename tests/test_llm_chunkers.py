@@ -295,11 +295,11 @@ def test_what_the_other_strategy_knows_is_kept():
 
 
 def test_the_document_comes_first_and_is_the_same_for_all_its_chunks():
-    llm = answers({"context": "Why."})
-    texts(Contextual(llm=llm, chunker="recursive:size=3,counter=words"))
+    chunker = Contextual(llm=answers({"context": "Why."}), chunker="recursive:size=3,counter=words")
+    assert len(chunker.drafts(chunker.token_counter.tokenize(TEXT))) == len(LINES)
     start = f"<document>\n{TEXT}\n</document>\n\n<chunk>\n"
-    assert all(len(each) == 1 and each[0]["content"].startswith(start) for each in llm.asked)
-    assert [each[0]["content"][len(start) :].split("\n")[0] for each in llm.asked] == LINES
+    assert all(len(each) == 1 and each[0]["content"].startswith(start) for each in chunker.llm.asked)
+    assert [each[0]["content"][len(start) :].split("\n")[0] for each in chunker.llm.asked] == LINES
 
 
 def test_the_first_question_is_asked_alone_and_the_others_together():

@@ -538,7 +538,8 @@ class Contextual(LLMChunker):
     def cut(self, source: TokenizedText) -> list[Draft]:
         inner_source = source
         if self.inner.counter != self.counter:
-            inner_source = self.inner._tokenize(source.documents)
+            inner_source = self.inner.token_counter.tokenize(*source.slices(source.parts))
+            inner_source.documents = source.documents
         drafts = self.inner.drafts(inner_source)
         if not drafts:
             return []
