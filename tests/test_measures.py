@@ -129,7 +129,7 @@ def test_a_report_survives_json() -> None:
     assert again.chunks.tokens_lost == 4
 
 
-BROKEN = {"scores": {"x": []}, "bounds": {str(RECALL): "1"}, "found": {"5": [{}]}}
+BROKEN = {"scores": {"x": []}, "bounds": {str(RECALL): "1"}, "found": {"5": [{}]}, "system": {"embedder": 5}}
 
 
 @pytest.mark.parametrize("broken", [{}, {"name": "x"}, [], *({**REPORT.to_dict(), key: BROKEN[key]} for key in BROKEN)])

@@ -327,7 +327,7 @@ class Report(Frame):
             values = {name: check_option(cls, name, data[name]) for name in _TEXTS.split()}
             # Raises: questions and collections are not as many.
             count = len(list(zip(values["query_ids"], values["collections"], strict=True)))
-            chunks, cost = data["chunks"], data["cost"]
+            chunks, cost, system = data["chunks"], data["cost"], data["system"].items()
             return cls(
                 **values,
                 scores={
@@ -343,7 +343,7 @@ class Report(Frame):
                 chunks=chunks and ChunkStatistics(**chunks),
                 seconds=_amounts(data["seconds"]),
                 cost=cost and Cost(**_amounts(cost)),
-                system=System(**data["system"]),
+                system=System(**{name: check_option(System, name, part) for name, part in system}),
                 bounds={
                     get_measure(name): tuple(_numbers(pair, 2).tolist())
                     for name, pair in data["bounds"].items()
