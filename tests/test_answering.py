@@ -135,7 +135,7 @@ def test_a_model_that_never_answers_is_not_asked_for_ever():
 def test_right_answers_come_from_the_queries():
     told = {1: ["the lid", "a lid"], 2: "noon", 4: ["Unanswerable"], 5: []}
     answered = {number: query(number, answers=right) for number, right in told.items()}
-    queries = answered | {3: query(3), 6: query(6, answers=[], unanswerable=True)}
+    queries = answered | {3: query(3, answers=None, answer=None), 6: query(6, answers=[], unanswerable=True)}
     asked = benchmark(*(queries[number] for number in sorted(queries)))
     answers = {"q1": Answer("lid"), "q2": Answer("at noon"), "q3": Answer("x"), "q4": Answer(""), "q6": Answer("x")}
     report = score_answers(asked, AnswerRun("mine", answers, 3), ["SquadF1"])

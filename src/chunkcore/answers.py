@@ -275,7 +275,8 @@ def _references_of(query: Query) -> tuple[str, ...]:
     """The query's right answers; "" where no answer is right ("unanswerable"). Raises `DataError` if malformed."""
     if query.metadata.get("unanswerable") is True:
         return ("",)
-    answers = query.metadata.get("answers", query.metadata.get("answer", ()))
+    stated = map(query.metadata.get, ("answers", "answer"))
+    answers = next((value for value in stated if value is not None), ())
     listed = [answers] if isinstance(answers, str) else answers
     if not isinstance(listed, Sequence) or not all(isinstance(answer, str) for answer in listed):
         raise DataError(
