@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock, patch
 
 import pytest
 from chunkcore.cli import main
@@ -332,17 +333,18 @@ def test_a_file_that_cannot_be_read_is_read_once_and_named_each_time(docs, tmp_p
             opened = index_files(docs, tmp_path / "i")
         assert [name for name in reads if name == "bad.docx"] == expected
         assert list(opened.unread) == ["bad.docx"]
+    (docs / "bad.docx").rename(docs / "late.txt").write_text("A late text.")
+    busy = patch.object(opening, "open_file", side_effect=OSError(5, "busy"))
+    with busy, pytest.warns(UserWarning, match=r"late\.txt: cannot be read: busy"):
+        index_files(docs, tmp_path / "i")
+    assert "late.txt" in index_files(docs, tmp_path / "i").index.corpus.sources
 
 
 def test_an_index_that_cannot_be_written_exits_1_and_stays_as_it_was(docs, tmp_path, capfd, monkeypatch):
     command = ["index", str(docs), "-o", str(tmp_path / "i")]
     assert main(command) == 0
     (docs / "new.txt").write_text("A new text.")
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("os.fsync", Mock(side_effect=OSError(28, "No space left on device")))
     capfd.readouterr()
     assert main(command) == 1
     out, err = capfd.readouterr()

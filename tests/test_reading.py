@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -12,7 +11,7 @@ import time
 import tracemalloc
 import warnings
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -504,7 +503,7 @@ def test_headings_end_units_and_begin_the_next(tmp_path):
     write_docx(tmp_path / "tea.docx", "".join(paragraph(text, "berschrift1" * text.istitle()) for text in texts))
     write_epub(tmp_path / "tea.epub", pages)
     (tmp_path / "tea.html").write_text(f"<html><body>{pages['a.xhtml']}</body>")
-    for name, options in itertools.product(("docx", "epub", "html"), ("", ",overlap_sentences=1,minimum=25")):
+    for name, options in product(("docx", "epub", "html"), ("", ",overlap_sentences=1,minimum=25")):
         chunks = get_chunker(f"sentence:size=50{options}").chunk(document_of(tmp_path / f"tea.{name}"))
         one, other = (chunk.text for chunk in chunks[-2:])
         assert ["Tea" in one, "hot" in one, "Price" in one, "Price" in other, "hot" in other] == [1, 1, 0, 1, 0]

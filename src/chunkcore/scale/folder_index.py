@@ -266,10 +266,13 @@ def _as_before(
     if not notes:
         return set(), {}
     unchanged = {name for name, stamp in stamps.items() if notes["stamps"].get(name) == stamp}
-    unread = {name: str(reason) for name, reason in notes["unread"].items() if name in unchanged}
-    for name, reason in unread.items():
-        warn_user(f"left out of {docs}: {name}: {reason}")
-    return unchanged - unread.keys(), unread
+    unread = {}
+    for name, reason in notes["unread"].items():
+        # What the system refused, or an extra that lacked, may be there now.
+        if name in unchanged and not str(reason).startswith("cannot be read:"):
+            unread[name] = str(reason)
+            warn_user(f"left out of {docs}: {name}: {reason}")
+    return unchanged - notes["unread"].keys(), unread
 
 
 def _by_file(docs: Path) -> bool:
