@@ -152,13 +152,10 @@ def test_writers_at_once_by_any_link_lose_nothing_and_their_folder_stays_accepte
         threading.Thread(target=label, args=pair)
         for pair in (("q.jsonl", "A"), ("other/link.jsonl", "B"), ("r.jsonl", "C"))
     ]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
+    for step in (threading.Thread.start, threading.Thread.join):
+        list(map(step, writers))
     assert sum(bool(row.get("evidence")) for row in rows(tmp_path)) == 40
-    assert LabelledQuestions(DOCUMENTS, tmp_path / "r.jsonl").done == 20
-    assert LabelledQuestions(DOCUMENTS, link).done == 40
+    assert [LabelledQuestions(DOCUMENTS, path).done for path in (tmp_path / "r.jsonl", link)] == [20, 40]
     assert (link.is_symlink(), [file.name for file in link.parent.iterdir()]) == (True, ["link.jsonl"])
 
 
