@@ -20,7 +20,7 @@ import numpy as np
 from chunkcore.chunkers import Chunker, chunkers, get_chunker
 from chunkcore.chunkers.base import sized_options
 from chunkcore.errors import OptionError, echo, kind_of, warn_user
-from chunkcore.models.base import Embedder, Fingerprinted, TokenCountingEmbedder
+from chunkcore.models.base import Embedder, Fingerprinted, counts_tokens
 from chunkcore.models.loading import EmbedderCounter, get_embedder
 from chunkcore.options import split_spec
 from chunkcore.plain import digest, plain
@@ -346,7 +346,7 @@ def warn_on_truncation(
     warning for an embedder without a limit, or without a count of its tokens.
     """
     most = None if embedder is None else embedder.max_tokens
-    if most is None or not isinstance(embedder, TokenCountingEmbedder):
+    if most is None or not counts_tokens(embedder):
         yield from chunked
         return
     total = cut = lost = 0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, TypeVar, runtime_checkable
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -169,6 +169,11 @@ class TokenEmbedder(Embedder, Protocol):
     def embed_tokens(self, windows: Sequence[Numbers]) -> Sequence[Vectors]:
         """One row a token for each sequence of at most `max_tokens` ids: float32, (tokens, dimensions)."""
         ...
+
+
+def counts_tokens(embedder: Embedder | None) -> TypeGuard[TokenCountingEmbedder]:
+    """Whether an embedder, or the model behind a cache, counts tokens. `isinstance` asks no model since Python 3.12."""
+    return hasattr(embedder, "count_tokens")
 
 
 def is_symmetric(embedder: Embedder) -> bool:

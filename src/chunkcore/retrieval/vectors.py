@@ -16,8 +16,8 @@ from chunkcore.concurrency import Progress, no_progress
 from chunkcore.errors import DataError, ModelError
 from chunkcore.models.base import (
     Embedder,
-    TokenCountingEmbedder,
     Vectors,
+    counts_tokens,
     embed,
     row_lengths,
     unit_rows,
@@ -410,7 +410,7 @@ class TextVectors:
 
     def _lengths(self, texts: Sequence[str]) -> Numbers:
         """The texts' tokens, or characters where the model does not count."""
-        if isinstance(self.embedder, TokenCountingEmbedder):
+        if counts_tokens(self.embedder):
             return self.embedder.count_tokens(texts)
         return np.array([len(text) for text in texts], np.int64)
 
