@@ -741,14 +741,15 @@ def test_wrong_options_are_refused_and_assigned_ones_honoured(name: str) -> None
             [], "tea", index=get_retriever("bm25").index(chunk_corpus(SOURCES, get_chunker("sentence:size=50")))
         )
     for retriever in (ALONE["LlamaIndex"](INDEX), llamaindex.PassageRetriever(ALONE["LlamaIndex"](INDEX), index=INDEX)):
-        for option, value in (("max_tokens", 0), ("k", 0), ("counter", "none such")):
+        for option, value in (("max_tokens", None), ("k", 0), ("counter", "none such"), ("fetch_k", 0)):
             with pytest.raises(ValueError, match=option):
                 setattr(retriever, option, value)
     for fixed in (llamaindex.PassageRetriever(ALONE["LlamaIndex"](INDEX), index=INDEX), ALONE["Haystack"](INDEX)):
         with pytest.raises(ValueError, match="documents"):
             fixed.documents = SOURCES
     hits = framework.cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
-    by_function = framework.behind(hits, "tea", index=INDEX, max_tokens=30, counter=lambda text: len(text.split()))
+    words = type("Words", (), {"__hash__": None, "__call__": lambda self, text: len(text.split())})()
+    by_function = framework.behind(hits, "tea", index=INDEX, max_tokens=30, counter=words)
     assert 0 < sum(len(framework.text(passage).split()) for passage in by_function) <= 30
     assert len(framework.behind(hits, "tea", index=INDEX, k=1)) == 1
 
@@ -844,8 +845,9 @@ def test_langchain_limits_that_are_assigned_or_copied_count() -> None:
     retriever.max_tokens = 40
     for changed in (retriever, copied):
         assert sum(COUNTER.count(passage.page_content) for passage in changed.invoke("tea")) <= 40
-    refused: list[tuple[str, Any]] = [("max_tokens", 0), ("show", "some"), ("balance", 2), ("index", "no/such/folder")]
-    for name, value in refused:
+    retriever = langchain.PassageRetriever(Plain(), documents=SOURCES)
+    refused = {"max_tokens": None, "show": "some", "balance": 2, "index": INDEX, "fetch_k": 0, "retriever": None}
+    for name, value in refused.items():
         before = getattr(retriever, name)
         with pytest.raises(ValueError, match=name):
             setattr(retriever, name, value)
@@ -948,11 +950,11 @@ def test_a_saved_index_behind_and_alone_in_each_framework(tmp_path: Any) -> None
     hits = langchain_cut("ann/doc0.md", TEXTS["ann/doc0.md"])[:2]
     expected = langchain.PassageCompressor(index=INDEX).compress_documents(hits, "ice")
     assert langchain.PassageCompressor(index=folder).compress_documents(hits, "ice") == expected
-    processor = llamaindex.PassagePostprocessor(index=folder, max_tokens=99, counter="words", show="whole")
+    processor = llamaindex.PassagePostprocessor(index=folder, max_tokens=99, counter=len, show="whole")
     assert llamaindex.PassagePostprocessor.from_dict(processor.to_dict()).to_dict() == processor.to_dict()
     pipeline = Pipeline()
     pipeline.add_component("passages", haystack.ChunkcorePassageRanker(folder, show="all", k=2))
-    pipeline.add_component("index", haystack.ChunkcoreIndexRetriever(folder, counter="words"))
+    pipeline.add_component("index", haystack.ChunkcoreIndexRetriever(folder, counter=len))
     assert Pipeline.loads(pipeline.dumps()).dumps() == pipeline.dumps()
     expected = [passage.text for passage in INDEX.retrieve("bob1word", max_tokens=100)]
     assert [alone(name, folder, "bob1word", max_tokens=100) for name in ALONE] == [expected] * 3
@@ -1028,7 +1030,7 @@ def test_adapters_are_pickled_and_copied(tmp_path: Any) -> None:
     )
     nodes = llamaindex.PassageRetriever(alone[0], index=tmp_path)
     copy.copy(nodes).max_tokens = 9
-    assert nodes.options.max_tokens == 1000
+    assert nodes.max_tokens == alone[0].max_tokens == 1000
     tea = Document("tea.md", "Tea is hot. It boils.")
     copied = compressor.model_copy(update={"index": None, "documents": [tea], "show": "whole"})
     (passage,) = copied.compress_documents(

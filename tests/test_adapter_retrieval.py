@@ -83,6 +83,7 @@ def evaluated(toy: Toy, way: str = "run", benchmark=BENCHMARK, **options):
         ({"benchmark": "none-such"}, "none-such"),
         ({"benchmark": 3}, "expected a Benchmark or a collection's name, got int"),
         ({"metric": "Recall@5"}, "did you mean 'measures'"),
+        ({"inputs": {}}, "inputs: only for Haystack"),
     ],
 )
 def test_a_mistake_is_told_before_the_first_question(way, options, message):

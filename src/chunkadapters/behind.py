@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from operator import is_not
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, cast
@@ -75,9 +76,23 @@ class PassageWarning(UserWarning):
     """Some hits have no place in the index, a document has changed, or a retriever gave fewer hits than asked for."""
 
 
-@lru_cache(maxsize=16)
+_named_counter = lru_cache(maxsize=16)(get_counter)
+
+
 def _token_counter(counter: TokenCounterLike) -> TokenCounter:
+    if isinstance(counter, str):
+        return _named_counter(counter)
     return counter_of(counter) if callable(counter) else get_counter(counter)
+
+
+def written_option(name: str, value: TokenCounterLike | Show) -> object:
+    """An option as a configuration holds it. Raises `OptionError`: it is a function."""
+    if name == "counter":
+        counter = _token_counter(cast(TokenCounterLike, value))
+        value = getattr(counter, "function", counter.name)
+    if callable(value):
+        raise OptionError(f"{name} is a function, which cannot be written down")
+    return value
 
 
 @dataclass(frozen=True)
@@ -123,10 +138,12 @@ class Passage:
             values = {key: value for key, value in values.items() if key not in _OF_A_SECTION}
             values = {**self.document.metadata, **values}
         gone = {keys.start, keys.end, keys.spans, ALSO_IN, *BOOKKEEPING, PAGE_MARKS, *drop}
-        marks = tuple(page_marks(self.document.marks))
-        if marks:
-            gone.update((PAGES, *PAGE_KEYS))
-        pages = keys.write_pages(marks, self.retrieved.spans, ())
+        pages = {}
+        if self.document.marks:
+            marks = tuple(page_marks(self.document.marks))
+            pages = keys.write_pages(marks, self.retrieved.spans, ())
+            if marks:
+                gone.update((PAGES, *PAGE_KEYS))
         kept = own_copy({key: value for key, value in values.items() if key not in gone})
         for copy in self.copies:
             said = copy.metadata(hits, keys)
@@ -183,6 +200,8 @@ class Behind:
                 f'show is "hits", "whole", "all", or a function of a document\'s metadata; got {echo(show)}'
             )
         check_limits(k, max_tokens)
+        if max_tokens is None:
+            raise OptionError('max_tokens is a whole number, or "auto"; got None')
         check_number("balance", balance, 0, 1, whole=False)
         in_order((), order)
         self.index = index if isinstance(index, LocalIndex) else LocalIndex(index)
@@ -203,14 +222,17 @@ class Behind:
         k: int | None = None,
         max_tokens: MaxTokens | None = None,
     ) -> Behind:
-        """With the options that a framework's object has; `k` and `max_tokens` are those of a call."""
+        """With the options that a framework's object has; `k` and `max_tokens` are of a call. The last is kept."""
         names = ("show", "max_tokens", "k", "balance", "counter", "order")
         values = {name: getattr(options, name) for name in names if hasattr(options, name)}
         if k is not None:
             values["k"] = k
         if max_tokens is not None:
             values["max_tokens"] = max_tokens
-        return cls(index, **values)
+        last = index.last  # another thread may ask meanwhile
+        if last is None or last[0] != values:
+            last = index.last = values, cls(index, **values)
+        return last[1]
 
     def check_call(self, arguments: Collection[str]) -> None:
         """Raise `OptionError`: arguments for the retriever, while text is shown that they may hide."""
@@ -284,6 +306,7 @@ class LocalIndex:
         self._saved: FolderIndex | None = None
         self._opened = index if isinstance(index, HitIndex) else None
         self._warned: set[str] = set()
+        self.last: tuple[Mapping[str, object], Behind] | None = None  # options, and what they made
 
     @property
     def opened(self) -> HitIndex:
@@ -355,7 +378,7 @@ class Indexed(BaseModel):
     k: SkipValidation[int | None] = None
     counter: SkipValidation[TokenCounterLike] = "cl100k_base"
     _local: LocalIndex | None = PrivateAttr(default=None)
-    _source: object = PrivateAttr(default=None)  # what the local index is of
+    _source: tuple[object, object] = PrivateAttr(default=(..., ...))  # what the local index is of
 
     if not TYPE_CHECKING:  # type checkers know the fields
 
@@ -364,17 +387,21 @@ class Indexed(BaseModel):
                 raise OptionError("options have names, as in documents=documents")
             check_option_names(type(self).__name__, fields, type(self).model_fields)
             super().__init__(**fields)
-            self._behind()
+            self._check()
 
         def __setattr__(self, name: str, value: object) -> None:
             before = vars(self).get(name)
             super().__setattr__(name, value)
-            if name in Shown.model_fields:
+            if name in type(self).model_fields:
                 try:
-                    self._behind()
+                    self._check()
                 except ValueError:
                     super().__setattr__(name, before)
                     raise
+
+    def _check(self) -> None:
+        """Raise `ValueError`: an option is out of range."""
+        self._behind()
 
     @abstractmethod
     def _core_documents(self) -> list[Document] | None:
@@ -382,8 +409,8 @@ class Indexed(BaseModel):
 
     def _behind(self, k: int | None = None, max_tokens: MaxTokens | None = None) -> Behind:
         """What answers with the options; `k` and `max_tokens` are those of a call."""
-        source = self.index if self.documents is None else self.documents
-        if self._local is None or self._source is not source:
+        source = self.index, self.documents
+        if self._local is None or any(map(is_not, source, self._source)):
             self._local, self._source = LocalIndex(self.index, self._core_documents()), source
         return Behind.of(self, self._local, k, max_tokens)
 

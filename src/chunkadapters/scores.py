@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import chain
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
@@ -521,6 +522,8 @@ class RetrieverHooks(Generic[Retriever]):
         check_is_retriever(retriever)
         asked = {name: options[name] for name in _Asked.__annotations__ if name in options}
         others = {name: value for name, value in options.items() if name not in asked}
+        if asked.keys() - signature(self.system).parameters:
+            raise OptionError(f"{', '.join(asked)}: only for Haystack's components and pipelines")
         system = self.system(retriever, **asked)
         run = RetrieverRun(system, self.hits, _benchmark(benchmark), **others)
         await run.ask_all(concurrency)

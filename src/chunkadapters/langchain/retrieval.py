@@ -22,6 +22,7 @@ from langchain_core.runnables import (
     ensure_config,
 )
 from langchain_core.runnables.config import var_child_runnable_config
+from pydantic import SkipValidation
 
 from chunkadapters.behind import (
     BALANCE,
@@ -308,8 +309,8 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
     ['Tea is hot. It boils. Ice is cold.']
     """
 
-    retriever: RetrieverLike
-    fetch_k: int | None = FETCH_K
+    retriever: SkipValidation[RetrieverLike]
+    fetch_k: SkipValidation[int | None] = FETCH_K
 
     @suggesting
     def __init__(
@@ -329,13 +330,17 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
         tags: list[str] | None = None,
         metadata: Metadata | None = None,
     ) -> None:
-        check_is_retriever(retriever)
-        if not isinstance(retriever, Runnable):
-            raise OptionError(f"retriever: expected an instance of Runnable; got {echo(retriever)}")
-        if fetch_k is not None:
-            check_number("fetch_k", fetch_k, 1)
         fields = type(self).model_fields
         super().__init__(**{key: value for key, value in locals().items() if key in fields})
+
+    def _check(self) -> None:
+        check_is_retriever(self.retriever)
+        if not isinstance(self.retriever, Runnable):
+            refused = echo(self.retriever)
+            raise OptionError(f"retriever: expected an instance of Runnable; got {refused}")
+        if self.fetch_k is not None:
+            check_number("fetch_k", self.fetch_k, 1)
+        super()._check()
 
     def invoke(
         self,

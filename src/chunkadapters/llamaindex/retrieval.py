@@ -50,6 +50,7 @@ from chunkadapters.behind import (
     Shown,
     TokenCounterLike,
     core_documents,
+    written_option,
 )
 from chunkadapters.llamaindex.node_parser import (
     KEYS,
@@ -68,7 +69,7 @@ from chunkadapters.scores import (
 )
 from chunkcore.errors import DataError, OptionError, kind_of
 from chunkcore.locating import Hit, names_of
-from chunkcore.options import check_number, plain_option, suggesting
+from chunkcore.options import check_number, suggesting
 from chunkcore.retrieval.where import Where, check_values
 from chunkcore.text import Document as CoreDocument
 
@@ -293,7 +294,7 @@ class PassagePostprocessor(_Indexed, Shown, BaseNodePostprocessor):
 
     @field_serializer("counter", "show")
     def _written(self, value: TokenCounterLike | Show, info: FieldSerializationInfo) -> object:
-        return plain_option(info.field_name, value)
+        return written_option(info.field_name, value)
 
     @classmethod
     def class_name(cls) -> str:
@@ -320,7 +321,15 @@ class _WithOptions(BaseRetriever):
             options = copy(self.options)  # which a copy of this retriever has, too
             setattr(options, name, value)
             name, value = "options", options
+        if name == "fetch_k" and value is not None:
+            check_number("fetch_k", value, 1)
         super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> object:
+        """An option."""
+        if name not in Shown.model_fields:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.options, name)
 
 
 class PassageRetriever(_WithOptions):
@@ -368,8 +377,6 @@ class PassageRetriever(_WithOptions):
         check_is_retriever(retriever)
         if not isinstance(retriever, BaseRetriever):
             raise OptionError(f"retriever is a LlamaIndex retriever, got {kind_of(retriever)}")
-        if fetch_k is not None:
-            check_number("fetch_k", fetch_k, 1)
         self.retriever = retriever
         self.fetch_k = fetch_k
         self.options = PassagePostprocessor(

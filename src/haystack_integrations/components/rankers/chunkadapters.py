@@ -20,6 +20,7 @@ from chunkadapters.behind import (
     Show,
     TokenCounterLike,
     core_documents,
+    written_option,
 )
 from chunkadapters.haystack.documents import (
     KEYS,
@@ -35,7 +36,7 @@ from chunkadapters.haystack.documents import (
 )
 from chunkadapters.places import WHOLE
 from chunkcore.errors import OptionError
-from chunkcore.options import plain_option, suggesting
+from chunkcore.options import suggesting
 from chunkcore.text import Document as CoreDocument
 
 Documents = list[Document | CoreDocument]
@@ -84,7 +85,7 @@ class Indexed(Serialized):
         arguments = Serialized._arguments(self)
         del arguments["documents"]
         for name in {"counter", "show"} & arguments.keys():
-            arguments[name] = plain_option(name, arguments[name])
+            arguments[name] = written_option(name, arguments[name])
         return {**arguments, "index": str(self.index)}
 
 
