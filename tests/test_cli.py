@@ -147,6 +147,7 @@ BAD = {
     "chunk {text} -o {text}/out": "text.txt.*: (Not a directory|File exists)",
     "chunk": "Missing argument 'FILES'; see chunkcore chunk --help",
     "compare --baseline {folder}": "folder cannot be read: is a folder: name a file in it",
+    "chunk --docs {text}": "No such option: --docs. Did you mean files as the first argument?",
     "search --docs {text} hello": "No such option: --docs. Did you mean docs as the first argument?",
     "chunk {text} --workers 0": "Invalid value for '--workers': .*; see chunkcore chunk --help",
     "compare --k 0": "--k: expected a whole number from 1 to 999,999,999, .*, got '0'",

@@ -76,8 +76,13 @@ FLAGS = _by_guess(
     }
 )
 
-# The same where a command cuts nothing.
-FLAGS_OF_BUDGETS = _by_guess({"--max-tokens": "--chunk-size --chunk_size --size"})
+# The same where a command has none of those: it cuts nothing, or its documents are FILES.
+OTHER_FLAGS = _by_guess(
+    {
+        "--max-tokens": "--chunk-size --chunk_size --size",
+        "files as the first argument": "--docs --documents --texts",
+    }
+)
 
 # What a missing argument may be.
 EXAMPLES = {

@@ -280,7 +280,7 @@ def _meant(message: str, options: Set[str]) -> str:
     flag = _UNKNOWN.search(message)
     command = re.search(r"No such command '(\w+)'", message)
     if flag:
-        for table in (guesses.FLAGS, guesses.FLAGS_OF_BUDGETS):
+        for table in (guesses.FLAGS, guesses.OTHER_FLAGS):
             meant = table.get(flag[1], "")
             if meant.partition(" ")[0] in options:
                 return f"No such option: {flag[1]}. Did you mean {meant}?"
