@@ -567,7 +567,7 @@ class Meter(CachedEmbedder):
             characters = sum(map(len, new.values())) or 1
             for key, text in new.items():
                 self._seconds[key] = seconds * len(text) / characters
-            if new and counts_tokens(self):
+            if new and counts_tokens(self.embedder):
                 counts = self.count_tokens(list(new.values())).tolist()
                 self._tokens.update(zip(new, counts, strict=True))
             self._work.texts |= by_key.keys()
@@ -646,7 +646,7 @@ class Meter(CachedEmbedder):
         """The tokens that the model reads of distinct texts; None if it does not say."""
         if not keys:
             return 0  # without loading a model
-        if not counts_tokens(self):
+        if not counts_tokens(self.embedder):
             return None
         most = self.max_tokens or math.inf
         return int(sum(min(self._tokens.get(key, 0), most) for key in keys))
