@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from chunkcore.errors import OptionError
-from chunkcore.models.base import Vectors
+from chunkcore.models.base import Vectors, check_vectors
 from chunkcore.spans import Flags
 
 T = TypeVar("T")
@@ -73,6 +73,7 @@ class Cache:
         self.path = None if path is None else Path(path)
         self._readable = self._writable = path is not None
         self._memory: dict[tuple[str, bytes], bytes] = {}
+        self._warned_of_entries = False
         self._on_disk(lambda disk: None)
 
     def __len__(self) -> int:
@@ -134,7 +135,8 @@ class Cache:
                 update = "UPDATE entries SET used = ? WHERE space = ? AND key = ?"
                 with suppress(sqlite3.OperationalError), disk:  # another writes: not worth a wait
                     disk.executemany(update, stale)
-            if damaged:
+            if damaged and not self._warned_of_entries:
+                self._warned_of_entries = True
                 self._warn(
                     f"has {damaged} damaged entries of {len(keys)} that were looked up; they count as missing"
                 )
@@ -303,7 +305,10 @@ class EmbeddingCache(Cache):
         keys: Sequence[bytes],
         vectors: Vectors,
     ) -> None:
-        """Keep one vector a key, on disk when this returns."""
+        """Keep one vector a key, on disk when this returns. Raises `ModelError`: not one a key, NaN or infinity."""
+        if not len(keys):
+            return
+        vectors = check_vectors(vectors, len(keys), model=model)
         values = [row.tobytes() for row in np.ascontiguousarray(vectors, dtype="<f4")]
         self._write(model, list(zip(keys, values, strict=True)))
 
