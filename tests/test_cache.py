@@ -8,9 +8,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -294,11 +294,8 @@ def test_threads_that_ask_for_the_same_text_embed_it_once():
 
     model = Slow()
     cached = CachedEmbedder(model)
-    threads = [threading.Thread(target=cached.embed_documents, args=(["a", "b"],)) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(cached.embed_documents, [["a", "b"]] * 8))
     assert sorted(model.texts) == ["a", "b"]
 
 

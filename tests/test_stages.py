@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.fakes import Fixed
 
 WORDS = get_counter("words")
+SPECS = ["recursive:size=3,counter=words", "fixed_token:size=5,overlap=3,counter=words", "sentence:size=4"]
 
 
 def sentences(*counts: int) -> ChunkedCorpus:
@@ -64,9 +65,7 @@ def test_hits_that_are_neighbours_or_overlap_are_one_passage() -> None:
 @given(
     st.sampled_from([Window, Merge]),
     st.lists(st.text(alphabet="ab. \n", max_size=60), min_size=1, max_size=4),
-    st.sampled_from(
-        ["recursive:size=3,counter=words", "fixed_token:size=5,overlap=3,counter=words", "sentence:size=4"]
-    ),
+    st.sampled_from(SPECS),
     st.integers(1, 40),
     st.integers(1, 6) | st.none(),
     st.randoms(use_true_random=False),
@@ -74,8 +73,7 @@ def test_hits_that_are_neighbours_or_overlap_are_one_passage() -> None:
 def test_passages_keep_their_promises(kind, texts, spec, budget, k, random):
     documents = [Document(f"d{number}", text) for number, text in enumerate(texts)]
     corpus = chunk_corpus(documents, get_chunker(spec), workers=1)
-    order = random.sample(range(len(corpus)), len(corpus))
-    index = kind(method=Fixed(tuple(order))).index(corpus)
+    index = kind(method=Fixed(tuple(random.sample(range(len(corpus)), len(corpus))))).index(corpus)
     found = index.answers(["?"], k, budget, counter=WORDS)[0]
     assert found == index.answers(["?"], k, budget, counter=WORDS)[0]
     assert sum(WORDS.count(each.text) for each in found) <= budget
