@@ -46,7 +46,9 @@ def test_nothing_is_added_where_nothing_was_left_out() -> None:
 
 def test_a_model_of_few_tokens_gets_chunks_of_a_piece() -> None:
     assert sized_options("cluster_semantic", {}, FakeTokenEmbedder(max_tokens=40))["size"] == 50
-    assert sized_options("cluster_semantic", {"piece_size": 10}, FakeTokenEmbedder(max_tokens=40))["size"] == 24
+    for piece_size in (10, "10"):  # the chunker refuses the text
+        model = FakeTokenEmbedder(max_tokens=40)
+        assert sized_options("cluster_semantic", {"piece_size": piece_size}, model)["size"] == 24
 
 
 @given(hard_text())

@@ -448,7 +448,9 @@ def sized_options(name: str, options: Mapping[str, Any], embedder: Embedder) -> 
     size = int(_SHARE * embedder.max_tokens * _PER_TOKEN.get(str(counter), 1.0))
     # For short models: a chunk is at least one piece.
     least = sized.get("piece_size") or getattr(cls, "piece_size", None) or 1
-    sized["size"] = max(size, least)
+    if isinstance(least, int):  # the chunker refuses others
+        size = max(size, least)
+    sized["size"] = size
     if counter is None and tokenizing(embedder) is not None:
         sized["counter"] = "embedder"
     return sized
