@@ -292,11 +292,10 @@ def test_threads_that_ask_for_the_same_text_embed_it_once():
             time.sleep(0.05)
             return super().embed_documents(texts)
 
-    model = Slow()
-    cached = CachedEmbedder(model)
+    cached = CachedEmbedder(Slow())
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(cached.embed_documents, [["a", "b"]] * 8))
-    assert sorted(model.texts) == ["a", "b"]
+    assert sorted(cached.embedder.texts) == ["a", "b"]
 
 
 @pytest.mark.parametrize("broken", BROKEN)
