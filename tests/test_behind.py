@@ -217,8 +217,7 @@ def test_the_hits_own_text_shows_a_tables_header_where_a_hit_has_it() -> None:
 def test_a_place_is_taken_at_its_word_whatever_text_the_hit_has() -> None:
     index = index_of(TEA)
     hits = [Retrieved("tea", (Span(0, 12),), 2.0, "Tea is cold."), Retrieved("salt", (), 1.0, "Salt is blue.")]
-    texts = [passage.text for passage in index.behind("Is salt blue?", hits)]
-    assert texts == ["Tea is hot.", "Salt is blue."]
+    assert [passage.text for passage in index.behind("Is salt blue?", hits)] == ["Tea is hot.", "Salt is blue."]
     new = index.update([Document("tea", "Tea is cold. Its price is 4. It boils.")])
     (after,) = new.behind("price of tea", hits[:1], show="whole")  # type: ignore[attr-defined]
     assert "Its price is 4." in after.text

@@ -67,8 +67,7 @@ def test_counting_many_texts_is_counting_each(text: str) -> None:
 def test_a_hard_maximum_holds_in_the_models_own_tokens(text: str) -> None:
     model = FakeTokenEmbedder(max_tokens=12)
     chunker = get_chunker("sentence", size=10, counter=EmbedderCounter(model))
-    texts = chunker.split_text(text)
-    assert all(count <= 12 for count in model.count_tokens(texts).tolist())
+    assert all(count <= 12 for count in model.count_tokens(chunker.split_text(text)).tolist())
 
 
 def test_counters_of_models_are_told_apart_by_name_and_loaded_when_used() -> None:

@@ -55,8 +55,7 @@ def test_blocks_are_those_of_commonmark() -> None:
         "***",
         "<div>\n# no heading\n</div>",
     ]
-    text = "\n\n".join(parts) + "\n"
-    assert blocks(text) == parts
+    assert blocks("\n\n".join(parts) + "\n") == parts
 
 
 def test_a_byte_order_mark_hides_no_heading_and_a_line_in_bold_leads() -> None:
