@@ -139,7 +139,7 @@ LEAST = (
     "It has the fewest retrieved tokens of those within 2.0 points of the best score: 400 a question, others up to 800"
 )
 LIKELY = (
-    "s1, s3, s5 and 5 more are likely behind, as the interval leaves out 0, but among 45 pairs chance alone may do "
+    "s1, s3, s5 and 5 more are likely behind, as the intervals leave out 0, but among 45 pairs chance alone may do "
     "that (p up to 0.2); not enough questions: 90, some 170 would settle it."
 )
 D = "d (2.5 points lower): more than chance explains."

@@ -484,13 +484,15 @@ def _lead(comparison: Comparison, lead: Difference) -> str:
 
 def unsettled_words(comparison: Comparison, gaps: Sequence[Difference]) -> str:
     """Which systems are likely behind, and how many documents or questions would settle it."""
-    verb = "is" if len(gaps) == 1 else "are"
+    verb, lead = "are", "intervals leave"
+    if len(gaps) == 1:
+        verb, lead = "is", "interval leaves"
     names = listed([gap.b for gap in gaps])
     pairs = counted(len(comparison.differences), "pair")
     most = max(gap.adjusted_p for gap in gaps)
     chance = f"among {pairs} chance alone may do that (p up to {most:.2g})"
     needed = rounded(max(map(comparison.units_needed, gaps)))
-    likely = f"{names} {verb} likely behind, as the interval leaves out 0"
+    likely = f"{names} {verb} likely behind, as the {lead} out 0"
     enough = f"{comparison.units:,}, some {needed} would settle it"
     return f"{likely}, but {chance}; not enough {comparison.by}s: {enough}."
 
