@@ -63,8 +63,6 @@ def pack(
     """
     reader = sums.data  # faster to bisect: no array scalars
     ranges = []
-    if firsts is None:
-        firsts = sums.searchsorted(sums - gap - overlap).data
     for begin, stop in [(0, len(sums) - 1)] if runs is None else runs:
         end = begin
         while end < stop:
@@ -72,7 +70,10 @@ def pack(
             ranges.append((begin, end))
             if end < stop:
                 least = min(reader[end], reader[end + 1] - size)  # what fits beside the next piece
-                begin = max(begin, min(end, firsts[end]))
+                if firsts is None:
+                    least = max(least, reader[end] - overlap)
+                else:
+                    begin = max(begin, min(end, firsts[end]))
                 begin = bisect_left(reader, least - gap, begin, end)
     return ranges
 
