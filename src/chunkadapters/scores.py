@@ -202,13 +202,13 @@ class DeployedRetriever:
     advice: str = ""
 
 
-class _Asked(TypedDict, total=False):
+class _Sockets(TypedDict, total=False):
     query_socket: str | Sequence[str] | None
     documents_socket: str | None
     inputs: Mapping[str, object] | None
 
 
-class RunOptions(_Asked, total=False):
+class RunOptions(_Sockets, total=False):
     """How a retriever is run; see `RetrieverHooks.run_retriever`."""
 
     pool: Iterable[Any] | None
@@ -520,11 +520,13 @@ class RetrieverHooks(Generic[Retriever]):
                 "an index is scored by chunkcore's score(run_retriever(index, benchmark), benchmark)"
             )
         check_is_retriever(retriever)
-        asked = {name: options[name] for name in _Asked.__annotations__ if name in options}
-        others = {name: value for name, value in options.items() if name not in asked}
-        if asked.keys() - signature(self.system).parameters:
-            raise OptionError(f"{', '.join(asked)}: only for Haystack's components and pipelines")
-        system = self.system(retriever, **asked)
+        sockets = {name: options[name] for name in _Sockets.__annotations__ if name in options}
+        others = {name: value for name, value in options.items() if name not in sockets}
+        if sockets.keys() - signature(self.system).parameters:
+            raise OptionError(
+                f"{', '.join(sockets)}: only for Haystack's components and pipelines; leave it out"
+            )
+        system = self.system(retriever, **sockets)
         run = RetrieverRun(system, self.hits, _benchmark(benchmark), **others)
         await run.ask_all(concurrency)
         return run.run()

@@ -202,11 +202,11 @@ class Mailbox(Reader):
             mails.append(mail)
             if not mail.blocks:
                 notes["is an e-mail without a text"].append(f"message {number:,}")
-        document, told = _reading(name, mails, {})
-        told = (*note_lines(notes), *told)
+        document, lines = _reading(name, mails, {})
+        lines = (*note_lines(notes), *lines)
         if not document.text:
-            raise UnreadError(name, "; ".join(("has no text", *told)))
-        return Reading(document, told)
+            raise UnreadError(name, "; ".join(("has no text", *lines)))
+        return Reading(document, lines)
 
 
 def _header(message: Message, key: str) -> str:

@@ -331,12 +331,12 @@ class SpacedText(WordText):
 
     @_Once
     def boundaries(self) -> Numbers:
-        known: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
+        cache: KnownWords = vars(self.counter).setdefault("_known_words", KnownWords())
         # Python knows more white space, and control characters that these tokenizers leave out.
         is_usual = np.array_equal(self.is_white, IS_WHITE.take(self.code_points, mode="clip"))
         words_of = str.split if is_usual else _WORD.findall
         words = list(chain.from_iterable(map(words_of, self.slices(self.parts))))
-        rows = known.tokens(words, self.counter)
+        rows = cache.tokens(words, self.counter)
         counts = np.array(list(map(len, rows)), dtype=np.int64)
         places = np.array([*chain.from_iterable(rows)], dtype=np.int64)
         places += np.repeat(self.starts, counts)

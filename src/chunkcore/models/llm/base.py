@@ -349,7 +349,10 @@ def check_answer(value: Any, schema: Schema, name: str) -> None:
     Traceback (most recent call last):
     chunkcore.models.llm.base.BadAnswerError: expected 'first' with type integer, minimum 1, maximum 5, got 7
     """
-    fits = _TYPES.get(type(value), "number") in schema["type"]  # one, or a list of them
+    kinds = schema["type"]
+    if isinstance(kinds, str):
+        kinds = [kinds]
+    fits = _TYPES.get(type(value)) in kinds
     if fits and isinstance(value, int | list):
         amount = value if isinstance(value, int) else len(value)
         least = schema.get("minimum", schema.get("minItems", amount))
