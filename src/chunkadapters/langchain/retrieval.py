@@ -365,9 +365,11 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
     ) -> list[Document]:
         call = _Call(self, **arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
-        hits = finished(
-            call.hits(lambda retriever: at_once(retriever.invoke)(query, config, **call.arguments))
-        )
+
+        def ask(retriever: RetrieverLike) -> Awaitable[list[Document]]:
+            return at_once(retriever.invoke)(query, config, **call.arguments)
+
+        hits = finished(call.hits(ask))
         return call.passages(query, hits)
 
     async def _aget_relevant_documents(

@@ -391,7 +391,10 @@ class PassageRetriever(_WithOptions):
         )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = finished(self._nodes(lambda retriever: at_once(retriever.retrieve)(query_bundle)))
+        def ask(retriever: BaseRetriever) -> Awaitable[list[NodeWithScore]]:
+            return at_once(retriever.retrieve)(query_bundle)
+
+        nodes = finished(self._nodes(ask))
         return self._passages(query_bundle, nodes)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
