@@ -141,7 +141,8 @@ def test_a_file_that_was_edited_meanwhile_is_not_overwritten(tmp_path: Path) -> 
 
 def test_writers_at_once_by_any_link_lose_nothing_and_their_folder_stays_accepted(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    (link := tmp_path / "other" / "link.jsonl").symlink_to("../q.jsonl")
+    link = tmp_path / "other" / "link.jsonl"
+    link.symlink_to("../q.jsonl")
 
     def label(file: str, name: str) -> None:
         questions = LabelledQuestions(DOCUMENTS, tmp_path / file)
@@ -168,11 +169,12 @@ def test_a_file_with_a_hard_link_is_refused(tmp_path: Path) -> None:
 
 
 def test_lists_of_questions(tmp_path: Path) -> None:
-    (lines := tmp_path / "asked.txt").write_text("Who naps?\n\n  \nWho eats?\n", "utf-8")
+    lines, table, tabs = (tmp_path / name for name in ("asked.txt", "log.csv", "log.TSV"))
+    lines.write_text("Who naps?\n\n  \nWho eats?\n", "utf-8")
+    table.write_text('time,query\n1,"Who, if any, naps?"\n2,\n', "utf-8")
+    tabs.write_text('time\tquery\n1\t"Fox", if any, naps?\n2\t"Who\n', "utf-8")
     assert [text.strip() for text in read_listed(lines)] == ["Who naps?", "Who eats?"]
-    (table := tmp_path / "log.csv").write_text('time,query\n1,"Who, if any, naps?"\n2,\n', "utf-8")
     assert read_listed(table, "query") == ["Who, if any, naps?"]
-    (tabs := tmp_path / "log.TSV").write_text('time\tquery\n1\t"Fox", if any, naps?\n2\t"Who\n', "utf-8")
     assert read_listed(tabs, "query") == ['"Fox", if any, naps?', '"Who']
     cases = ((table, "", "--column"), (table, "asked", "lacks the column asked"), (lines, "query", "line by line"))
     for path, column, message in cases:

@@ -100,8 +100,7 @@ def test_lines_name_places_texts_or_documents(benchmark: Benchmark, tmp_path: Pa
 
 def test_a_query_without_hits_is_a_query_that_was_asked(benchmark: Benchmark, tmp_path: Path) -> None:
     path = written(tmp_path, "r.jsonl", {"query_id": "q1", "results": []})
-    report = score(read_run(path, benchmark), benchmark)
-    assert report.unanswered == ("q2",)
+    assert score(read_run(path, benchmark), benchmark).unanswered == ("q2",)
 
 
 JSON = [
