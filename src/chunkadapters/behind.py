@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from operator import is_not
@@ -65,7 +65,6 @@ FETCH_K = 100
 _NAMES = (*NAMING_KEYS, PAGES, "page", "page_label")  # which a copy's place has, too
 _OF_A_SECTION = ("headings", CONTEXT, PAGES, *PAGE_KEYS)
 
-A = TypeVar("A")
 D = TypeVar("D")
 R = TypeVar("R")
 TokenCounterLike: TypeAlias = str | TokenCounter | Callable[[str], int]
@@ -338,24 +337,17 @@ class LocalIndex:
                 f"{fetch_k} by its own options, or give fetch_k=None",
             )
 
-    async def ask(
-        self, retriever: R, deep: R, fetch_k: int | None, ask: Callable[[R], Awaitable[A]]
-    ) -> A:
-        """The answer of `deep`, which gives `fetch_k` hits; of `retriever`, with a warning, if `deep` refuses."""
-        try:
-            return await ask(deep)
-        except ValueError as error:  # of some that have fewer
-            if deep is retriever:
-                raise
-            answer = await ask(retriever)
-            reason = shortened(str(error), 200)
+    def instead_of(self, deep: R, retriever: R, fetch_k: int | None, error: ValueError) -> R:
+        """The retriever, with a warning, where `deep` refused to give so many hits; raises the error if it is that."""
+        if deep is retriever:
+            raise error
         _warn_once(
             self._warned,
             "few",
-            f"{type(retriever).__name__} gives no {fetch_k} hits ({reason}), and gave as many as it gives by itself: "
-            "give the fetch_k that it can give, or fetch_k=None",
+            f"{type(retriever).__name__} gives no {fetch_k} hits ({shortened(str(error), 200)}), and is asked for as "
+            "many as it gives by itself: give the fetch_k that it can give, or fetch_k=None",
         )
-        return answer
+        return retriever
 
     def __deepcopy__(self, memo: object) -> LocalIndex:
         return self  # nothing in it changes but what was warned of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
@@ -44,7 +44,6 @@ from chunkadapters.langchain.models import (
     with_filter,
 )
 from chunkadapters.langchain.splitter import KEYS, source_of
-from chunkadapters.models import at_once, finished
 from chunkadapters.places import Metadata, part_of
 from chunkadapters.scores import (
     DeployedRetriever,
@@ -365,11 +364,11 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
     ) -> list[Document]:
         call = _Call(self, **arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
-
-        def ask(retriever: RetrieverLike) -> Awaitable[list[Document]]:
-            return at_once(retriever.invoke)(query, config, **call.arguments)
-
-        hits = finished(call.hits(ask))
+        try:
+            hits = call.deep.invoke(query, config, **call.arguments)
+        except ValueError as error:
+            retriever = call.instead(error)
+            hits = retriever.invoke(query, config, **call.arguments)
         return call.passages(query, hits)
 
     async def _aget_relevant_documents(
@@ -377,7 +376,11 @@ class PassageRetriever(BaseRetriever, _Indexed, Shown):
     ) -> list[Document]:
         call = _Call(self, **arguments)
         config: RunnableConfig = {"callbacks": run_manager.get_child()}
-        hits = await call.hits(lambda retriever: retriever.ainvoke(query, config, **call.arguments))
+        try:
+            hits = await call.deep.ainvoke(query, config, **call.arguments)
+        except ValueError as error:
+            retriever = call.instead(error)
+            hits = await retriever.ainvoke(query, config, **call.arguments)
         return await asyncio.to_thread(call.passages, query, hits)
 
 
@@ -396,7 +399,9 @@ class _Call:
     ) -> None:
         self.behind, self.arguments = asked._behind(k, max_tokens), arguments
         self.retriever, self.fetch_k = asked.retriever, asked.fetch_k
-        self.deep = _deep(self.retriever, self.fetch_k)
+        deep = _deep(self.retriever, self.fetch_k)
+        self.takes_number = deep is not None
+        self.deep = self.retriever if deep is None else deep
         if arguments:
             self.behind.check_call(arguments)
             dropped_by = dropping(self.retriever, arguments)
@@ -405,15 +410,13 @@ class _Call:
                     f"{type(dropped_by).__name__} takes no {', '.join(arguments)} in a call: give it its own options"
                 )
 
-    async def hits(
-        self, ask: Callable[[RetrieverLike], Awaitable[list[Document]]]
-    ) -> list[Document]:
-        deep = self.deep or self.retriever
-        return await self.behind.index.ask(self.retriever, deep, self.fetch_k, ask)
+    def instead(self, error: ValueError) -> RetrieverLike:
+        """The retriever as it is, where one of `fetch_k` hits raised an error."""
+        return self.behind.index.instead_of(self.deep, self.retriever, self.fetch_k, error)
 
     def passages(self, query: str, documents: list[Document]) -> list[Document]:
         hits = _hooks.hits(documents)
-        if self.deep is None:
+        if not self.takes_number:
             self.behind.index.warn_of_few(self.retriever, len(hits), self.fetch_k)
         chosen = self.arguments.get("filter")
         if isinstance(chosen, Mapping):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -60,7 +60,6 @@ from chunkadapters.llamaindex.node_parser import (
     stated_place,
     text_of,
 )
-from chunkadapters.models import at_once, finished
 from chunkadapters.places import ALSO_IN, LOCATED, Metadata, MetadataLike
 from chunkadapters.scores import (
     DeployedRetriever,
@@ -391,21 +390,24 @@ class PassageRetriever(_WithOptions):
         )
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        def ask(retriever: BaseRetriever) -> Awaitable[list[NodeWithScore]]:
-            return at_once(retriever.retrieve)(query_bundle)
-
-        nodes = finished(self._nodes(ask))
+        deep = _deep(self.retriever, self.fetch_k)
+        try:
+            nodes = deep.retrieve(query_bundle)
+        except ValueError as error:
+            nodes = self._instead_of(deep, error).retrieve(query_bundle)
         return self._passages(query_bundle, nodes)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        nodes = await self._nodes(lambda retriever: retriever.aretrieve(query_bundle))
+        deep = _deep(self.retriever, self.fetch_k)
+        try:
+            nodes = await deep.aretrieve(query_bundle)
+        except ValueError as error:
+            nodes = await self._instead_of(deep, error).aretrieve(query_bundle)
         return await asyncio.to_thread(self._passages, query_bundle, nodes)
 
-    async def _nodes(
-        self, ask: Callable[[BaseRetriever], Awaitable[list[NodeWithScore]]]
-    ) -> list[NodeWithScore]:
-        deep = _deep(self.retriever, self.fetch_k)
-        return await self._index.ask(self.retriever, deep, self.fetch_k, ask)
+    def _instead_of(self, deep: BaseRetriever, error: ValueError) -> BaseRetriever:
+        """The retriever as it is, where one of `fetch_k` nodes raised an error."""
+        return self._index.instead_of(deep, self.retriever, self.fetch_k, error)
 
     def _passages(
         self, query_bundle: QueryBundle, nodes: list[NodeWithScore]

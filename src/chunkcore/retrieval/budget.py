@@ -28,9 +28,9 @@ class CountedOnce(TokenCounter):
         return int(self.count_many([text])[0])
 
     def count_many(self, texts: Sequence[str]) -> Numbers:
-        new = [text for text in texts if text not in self._known]
+        new = list(dict.fromkeys(text for text in texts if text not in self._known))
         if new:
-            self._known.update(zip(new, self.counter.count_many(new).tolist(), strict=True))
+            self._known.update(zip(new, self.counter.count_each(new), strict=True))
         return np.array([self._known[text] for text in texts], np.int64)
 
 
