@@ -254,9 +254,13 @@ def _files(contents: Contents) -> Iterator[tuple[str, Iterable[bytes]]]:
 def _json(row: JsonObject, name: str) -> bytes:
     try:
         values = plain(row, _saved)
+        is_changed = values["metadata"] != row["metadata"]  # NumPy's arrays answer with ValueError
     except (TypeError, ValueError, RecursionError) as error:
-        raise DataError(f"the metadata of {name!r} cannot be saved as JSON: {error}") from error
-    if values["metadata"] != row["metadata"]:
+        raise DataError(
+            f"the metadata of {name!r} cannot be saved as JSON ({error}): use text, numbers, true or false, null, "
+            "and lists and mappings of these"
+        ) from error
+    if is_changed:
         raise DataError(
             f"the metadata of {name!r} would come back changed: use lists, not tuples, and text as keys"
         )
