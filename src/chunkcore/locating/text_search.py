@@ -111,10 +111,12 @@ def wording(text: str) -> str:
 
 
 def _reduced(text: str, reduce: Callable[[str], str]) -> NormalizedText:
-    reduced = {character: reduce(character) for character in set(text)}
-    pieces = [reduced[character] for character in text]
-    sizes = np.fromiter(map(len, pieces), np.int64)
-    return NormalizedText("".join(pieces), np.repeat(np.arange(len(text), dtype=np.uint32), sizes))
+    reduced = {ord(character): reduce(character) for character in set(text)}
+    sizes = np.zeros(max(reduced, default=0) + 1, np.uint8)
+    for code, letters in reduced.items():
+        sizes[code] = len(letters)
+    places = np.arange(len(text), dtype=np.uint32)
+    return NormalizedText(text.translate(reduced), np.repeat(places, sizes[code_points(text)]))
 
 
 @cache
