@@ -142,8 +142,10 @@ def top_k(
             columns = np.flatnonzero(rough_scores >= least)
             scores = _cosines(units[row], right, columns)
             order = np.lexsort((columns, -scores))
-            _, met = np.unique(owner_of[columns[order]], return_index=True)
-            chosen = order[np.sort(met)[:k]]  # where the best owners are met first
+            if len(firsts) < len(right):
+                _, met = np.unique(owner_of[columns[order]], return_index=True)
+                order = order[np.sort(met)]  # where the best owners are met first
+            chosen = order[:k]
             best[start + row], values[start + row] = owner_of[columns[chosen]], scores[chosen]
     return best, values
 
