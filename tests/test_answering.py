@@ -8,6 +8,7 @@ import math
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from chunkcore import (
@@ -26,6 +27,7 @@ from chunkcore import (
 from chunkcore.answers import Answer, AnswerRun, answer_question, answer_questions, score_answers
 from chunkcore.errors import NoAnswerError
 from chunkcore.models.llm import CallableLLM
+from chunkcore.tokens import WordCounter
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,8 +55,7 @@ def told(llm: ScriptedLLM, call: int = 0) -> str:
 
 def shown(content: str) -> list[str]:
     """The passages, as a JSON reader takes them from the prompt."""
-    found: list[str] = json.JSONDecoder().raw_decode(content, content.index("["))[0]
-    return found
+    return list(json.JSONDecoder().raw_decode(content, content.index("["))[0])
 
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "answers.md"
@@ -73,31 +74,29 @@ def test_the_examples_of_the_page_hold() -> None:
 
 @given(st.lists(st.text(max_size=60), max_size=4))
 def test_no_passage_gets_out_of_its_quotation(passages):
-    texts = [*passages, HARD]
-    content = answer_question(query(), texts).messages[-1]["content"]
-    assert shown(content) == texts
+    content = answer_question(query(), [*passages, HARD]).messages[-1]["content"]
+    assert shown(content) == [*passages, HARD]
     assert content.endswith("]\n\nQuestion: Question 1?")
 
 
 def test_a_budget_cuts_the_last_piece():
     llm = ScriptedLLM('{"answer": ""}')
-    answer_questions(benchmark(query()), run("a b c", "d e f", "g"), llm, "5tok", counter="words")
+    words = Mock(WordCounter, wraps=WordCounter())
+    answer_questions(benchmark(query()), run("a b c", "d e f", "g"), llm, "5tok", counter=words)
     assert [each.split() for each in shown(told(llm))] == [["a", "b", "c"], ["d", "e"]]
+    assert [text for _, (text,), _ in words.count.mock_calls] == ["a b c", "d e f", "d e"]  # each once, and no "g"
 
 
 def test_a_piece_without_its_text_is_read_from_the_document():
     llm = ScriptedLLM('{"answer": ""}')
-    piece = Retrieved("story", (Span(0, 12), Span(28, 41)))
-    answer_questions(benchmark(query()), Run("mine", {"q1": [piece]}), llm)
+    answer_questions(benchmark(query()), Run("mine", {"q1": [Retrieved("story", (Span(0, 12), Span(28, 41)))]}), llm)
     assert shown(told(llm)) == ["The fox naps The dog barks"]
-    wrong = Retrieved("story", (Span(0, 1000),))
     with pytest.raises(DataError, match="ends at 1000, its document 'story' at"):
-        answer_questions(benchmark(query()), Run("mine", {"q1": [wrong]}), llm)
+        answer_questions(benchmark(query()), Run("mine", {"q1": [Retrieved("story", (Span(0, 1000),))]}), llm)
 
 
 def test_a_bad_answer_is_told_to_the_model():
-    endless = f'{{"answer": "{"fox " * 6000}"}}'
-    llm = ScriptedLLM(endless, '{"answer": 5}', '```json\n{"answer": " the fox "}\n```')
+    llm = ScriptedLLM(f'{{"answer": "{"fox " * 6000}"}}', '{"answer": 5}', '```json\n{"answer": " the fox "}\n```')
     found = answer_questions(benchmark(query()), run("one"), llm)
     assert found.answers["q1"].text == "the fox"
     assert "expected an answer of at most 20,000 characters" in told(llm, 1)
@@ -127,8 +126,8 @@ def test_a_model_that_never_answers_is_not_asked_for_ever():
     with pytest.raises(ModelError, match=r"to any of the first 20 questions.*expected a JSON object"):
         answer_questions(benchmark(*map(query, range(100))), Run("mine", {}), llm, retries=0)
     assert len(llm.asked) < 30
-    late = ScriptedLLM(*["no"] * 19, '{"answer": "yes"}', "no")
-    found = answer_questions(benchmark(*map(query, range(100))), Run("mine", {}), late, retries=0)
+    llm = ScriptedLLM(*["no"] * 19, '{"answer": "yes"}', "no")
+    found = answer_questions(benchmark(*map(query, range(100))), Run("mine", {}), llm, retries=0)
     assert sum(bool(each.failure) for each in found.answers.values()) == 99
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -170,12 +170,12 @@ def _passages_of(
     counter: TokenCounter,
 ) -> tuple[str, ...]:
     """The texts of the best pieces to depth k. Raises `DataError` for a piece outside its document."""
-    texts = (_text(benchmark, piece) for piece in results)
     limit = budget_of(k)
     if limit is None:
-        return tuple(islice(texts, int(k)))
+        return tuple(_text(benchmark, piece) for piece in results[: int(k)])
     budget = Budget(limit, counter)
-    return tuple(filter(None, map(budget.take, texts)))
+    taken = [budget.take(_text(benchmark, piece)) for piece in results if budget.left]
+    return tuple(filter(None, taken))
 
 
 def _text(benchmark: Benchmark, piece: Retrieved) -> str:

@@ -66,13 +66,14 @@ class Budget:
         """What fits of the text, whose tokens are spent: all of it, or the whole tokens of its beginning, without white
         space after them. After a cut, nothing is left.
         """
-        kept = text
+        kept, size = text, self.counter.count(text)
         # The beginning alone can have more tokens than in the whole text.
-        while kept and not self.fits(kept):
+        while kept and size > self.left:
             begins = self.counter.boundaries(kept)
             kept = kept[: int(begins[min(self.left, len(begins) - 1)])].rstrip()
+            size = self.counter.count(kept)
         if kept == text:
-            self.left -= self.counter.count(text)
+            self.left -= size
         elif kept:
             self.left = 0
         return kept
