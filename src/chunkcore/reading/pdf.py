@@ -26,10 +26,11 @@ _DIVIDED = re.compile(
     f"((?:{_WORD}[-\u2010])*{_WORD})(?:[-\u2010\u00ad]\n|[\u0002\ufffe]\n?)({_WORD})"
 )
 _WORDS = re.compile(f"{_WORD}(?:[-\u2010]{_WORD})*")
-# A line that is the number of its page, with what may stand around it: "Page 3 of 9", "Of tea | 3", "Tea, page 3".
+# A line that is the number of its page, with what may stand around it: "Page 3 of 9", "Of tea | 3", "Tea, page 3";
+# and as Chrome prints it: "https://example.org/tea 3/9".
 _PAGE = r"(?:page|seite|pagina|página|sida|side|strona|strana|oldal|sivu|sayfa|стр\.?|с\.|p\.|pg\.?|s\.)\s*"
 _PAGE_NUMBER = re.compile(
-    rf"(?i)(?:[-–—·|\s]*|.*[|·•]\s*|.*\s(?={_PAGE}\d))(?:{_PAGE})?(\d+)"
+    rf"(?i)(?:[-–—·|\s]*|.*[|·•]\s*|.*\s(?={_PAGE}\d)|\w+://\S+\s+)(?:{_PAGE})?(\d+)"
     r"(?:\s*(?:of|von|van|de|di|sur|av|af|z|из|/)\s*\d+(?:\s.*)?)?(?:[-–—·|\s]*|\s*[|·•].*)"
 )
 _SIGNS = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u00ad\ufffe\uffff]")
