@@ -733,8 +733,9 @@ def test_a_saved_page_has_the_pages_of_its_frames():
 @pytest.mark.parametrize("kind", ["text/html", "application/xhtml+xml"])
 def test_an_invitation_is_what_it_shows_and_no_calendars_data(kind):
     page = f"Content-Type: {kind}\n\n<p>Tea at noon.</p>\n"
-    parts = f"--x\n{page}--x\nContent-Type: text/calendar\n\n{'BEGIN:VCALENDAR' * 9}\n--x--"
-    notes = ("attachments are left out, save them as files: text/calendar",)
+    mixed = f"Content-Type: multipart/mixed; boundary=y\n\n--y\n{page}--y\nContent-Type: application/pdf\n\n--y--\n"
+    parts = f"--x\n{page}--x\n{mixed}--x\nContent-Type: text/calendar\n\n{'BEGIN:VCALENDAR' * 9}\n--x--"
+    notes = ("attachments are left out, save them as files: application/pdf, text/calendar",)
     for mail, told in (page, ()), (f"Content-Type: multipart/alternative; boundary=x\n\n{parts}", notes):
         reading = readers["e-mail"]().read(f"Subject: Tea\n{mail}".encode(), "a")
         assert (reading.document.text, reading.notes) == ("# Tea\n\nTea at noon.", told)

@@ -95,8 +95,12 @@ class _Mail:
         if not _is_stub(plain.text, best.text):
             best = plain
         self.blocks += best.blocks
-        calendars = [kind for mail, kind in mails if kind == _CALENDAR and mail is not best]
-        self.attachments += best.attachments + calendars
+        for mail, kind in mails:
+            # Apple's program encloses files beside the HTML; what is related to HTML are its pictures.
+            if mail is best or kind == "multipart/mixed":
+                self.attachments += mail.attachments
+            elif kind == _CALENDAR:
+                self.attachments.append(kind)
 
     def add_text(self, text: str) -> None:
         if text.strip():
