@@ -958,9 +958,8 @@ def test_a_table_is_cut_by_rows_with_its_header():
     chunks = get_chunker("auto:size=8,counter=words").chunk(Document("tea.csv", text))
     assert chunks[0].text == 'kind,heat\n"black\ntea",hot\ntea 0,warm\ntea 1,warm'
     assert len(chunks) > 2
-    for chunk in chunks[1:]:
-        assert chunk.text.startswith("kind,heat\ntea ")
-        assert chunk.metadata == {"chunker": "table"}
+    assert all(chunk.text.startswith("kind,heat\ntea ") for chunk in chunks[1:])
+    assert all(chunk.metadata == {"chunker": "table"} for chunk in chunks[1:])
     unclosed = get_chunker("auto:size=8,counter=words").chunk(Document("tea.csv", text + '"'))
     assert "".join(chunk.text for chunk in unclosed).count("warm") == 9
 

@@ -97,7 +97,7 @@ def words_of(text: str, size: int) -> list[str]:
     return Sentence(size=size, counter="words").split_text(text)
 
 
-HEADS = r"* R {}|\section{{R}}&\label{{{}}}|== R {} ==|R {}|{} Rent|R {}&===|CHAPTER {}.|Rule {}&R".replace("&", "\n")
+HEADS = r"* R {}|\section{{R}}&\label{{{}}}|= R {} =|R {}|{} R|R {}&===|R {}&^^^|CANTO {}.|Act {}&R".replace("&", "\n")
 
 
 @pytest.mark.parametrize("head", HEADS.split("|"))

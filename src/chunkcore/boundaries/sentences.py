@@ -501,8 +501,9 @@ _MARKED = re.compile(
 )
 _MARKED_ALONE = re.compile(r"\*{1,6}[ \t]+\S|!{1,3}[ \t]+\S")  # Org, wikis
 
-_CHAPTER = re.compile(  # a title may stand below
+_CHAPTER = re.compile(  # a title may stand below, or the line of a title of reStructuredText
     rf"(?i)(?:{CLAUSE_LABELS}|Book|Volume|Act|Scene|Canto|Letter) (?:\d+|[IVXLC]+)(?:\.|\n[^\n]*[^\n.!?;,])"
+    rf"|[^\n]+\n{_UNDERLINE.pattern}"
 )
 _ORG = re.compile(r"\*{1,6} +[^\s*]")
 # `re` tries "^" at every place. So here and below a line begins with the line end before it; a text gets one in front.
