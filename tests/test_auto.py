@@ -53,6 +53,7 @@ def test_a_short_document_is_one_chunk() -> None:
         (Document("https://example.net/show.php?id=3", PROSE), "sentence"),
         (Document("https://harbour.pl", PROSE), "sentence"),
         (Document("https://example.net/wiki/Vue.js", PROSE), "sentence"),
+        (Document("https://example.net/package/chart.js", PROSE), "sentence"),
         (Document("https://example.net/raw/tea.py", PROSE), "code"),
         (Document("From Vue.js", PROSE), "sentence"),
         (Document("a.org", NOTES), "sentence"),

@@ -27,7 +27,7 @@ _TYPES: dict[str, Kind] = {
     "rtf": "prose",
 }
 _LANGUAGES_OF_TYPES = pairs("csrc=c c++src=cpp java-source=java sh=bash")
-_PROGRAMS_OF_SITES = words("php pl cgi sh jsp")  # an address of these shows a page
+_PROGRAMS_OF_SITES = words("php pl cgi sh jsp js")  # an address of these shows a page
 _LOOKED_AT = 20_000  # code points
 
 _NAMES = words("Dockerfile Makefile")  # of files that have no ending
