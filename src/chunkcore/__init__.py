@@ -26,7 +26,6 @@ text -> `Document` -> `Chunker` -> `Chunk`s -> `Index` -> `Retriever` -> `Retrie
 
 import os
 import sys
-from contextlib import suppress
 
 
 def _leave_current_folder() -> None:
@@ -37,9 +36,11 @@ def _leave_current_folder() -> None:
     module = word.partition("m")[2] if word.startswith("-") else word
     is_ours = module.partition(".")[0] in ("chunkcore", "chunkadapters")
     is_safe = getattr(sys.flags, "safe_path", sys.flags.isolated)
-    with suppress(OSError):  # the folder is gone
+    try:  # contextlib would be the current folder's
         if is_ours and not is_safe and sys.path[0] == os.getcwd():  # noqa: PTH109
             del sys.path[0]
+    except OSError:  # the folder is gone
+        pass
 
 
 if sys.argv[:1] == ["-m"]:  # until the module is found
