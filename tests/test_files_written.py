@@ -10,7 +10,7 @@ from chunkcore import OptionError
 from chunkcore.cli import main
 from chunkcore.cli.options import check_output
 from chunkcore.reading.opening import REPORT_NAMES, load_documents
-from chunkcore.report import read_reports
+from chunkcore.report import read_reports, write_report
 
 from tests.fakes import FakeEmbedder
 
@@ -62,6 +62,9 @@ def test_neither_reports_nor_saved_runs_of_another_folder_are_searched(docs, tmp
     (docs / "out" / "questions.csv").unlink()  # a report.json that is kept alone is a baseline
     assert main([*call, str(docs / "out"), "--save-runs", str(docs / "runs")]) == 0
     before = read_reports(docs / "out" / "report.json")[0]
+    laid(tmp_path, "questions.csv")
+    with pytest.raises(OptionError, match=r"questions\.csv would be replaced"):
+        write_report([before], tmp_path)
     assert "left out" not in capfd.readouterr().err, "where it writes, its own report is expected"
     assert main([*call, str(docs / "out2")]) == 0
     written = [file for folder in ("out", "runs") for file in (docs / folder).iterdir()]

@@ -441,24 +441,14 @@ def cached_embedder(name: str, *, keep: bool = True) -> CachedEmbedder:
 
 def check_output(output: Path) -> None:
     """Check before long work that a report can be written, and over nothing but a report."""
-    from chunkcore.files import check_no_link, open_file
-    from chunkcore.reading.opening import REPORT_NAMES, written_names
+    from chunkcore.files import check_no_link
     from chunkcore.report.html import require_jinja2
-    from chunkcore.report.records import FORMAT
+    from chunkcore.report.records import check_replaced
 
     require_jinja2()
     if output in (REPORT, TUNING):  # the current folder may be a stranger's
         check_no_link(output)
-    check_no_link(*[output / name for name in REPORT_NAMES])
-    there = {name for name in REPORT_NAMES if (output / name).exists()}
-    ours = set(written_names(there))
-    with suppress(OSError), open_file(output / "report.json") as file:
-        if FORMAT[:-1].encode() in file.read(40):  # kept alone, as a baseline
-            ours = there
-    for name in there - ours:
-        raise OptionError(
-            f"{output / name} would be replaced, and is in no report that chunkcore wrote: name another folder"
-        )
+    check_replaced(output)
     check_folder(output)
 
 

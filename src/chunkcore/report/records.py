@@ -7,18 +7,20 @@ import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from textwrap import indent, wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chunkcore.errors import DataError
+from chunkcore.errors import DataError, OptionError
 from chunkcore.evaluation.benchmarks import Benchmark
 from chunkcore.evaluation.comparison import Comparison, compare
 from chunkcore.evaluation.results import Report
-from chunkcore.files import check_no_link, read_json, write_files, write_text
+from chunkcore.files import check_no_link, open_file, read_json, write_files, write_text
 from chunkcore.plain import csv_cell, digest, markdown_cell, plain, terminal_block, terminal_text
+from chunkcore.reading.opening import REPORT_NAMES, written_names
 from chunkcore.report.advice import Advice
 from chunkcore.report.html import contents, html_report, template
 from chunkcore.report.tables import Cell, Table, score_table, warnings
@@ -130,6 +132,7 @@ def write_report(
     Raises:
         MissingExtraError: jinja2 is not installed.
         DataError: no report, or reports that cannot be compared; see `compare`.
+        OptionError: a file of the folder that is in no report would be replaced.
         OSError: the folder cannot be written to.
 
     >>> import numpy as np, tempfile
@@ -146,10 +149,23 @@ def write_report(
     single = f"report{place.suffix}"
     if single in _FILES and not place.is_dir():
         return write_text(place, _FILES[single](page))
-    rendered = {place / name: [render(page).encode()] for name, render in _FILES.items()}
-    check_no_link(*rendered)
-    write_files(rendered)
+    check_replaced(place)
+    write_files({place / name: [render(page).encode()] for name, render in _FILES.items()})
     return place / "report.html"
+
+
+def check_replaced(folder: Path) -> None:
+    """Check that a report would replace nothing but a report, and no link."""
+    check_no_link(*[folder / name for name in REPORT_NAMES])
+    there = {name for name in REPORT_NAMES if (folder / name).exists()}
+    ours = set(written_names(there))
+    with suppress(OSError), open_file(folder / "report.json") as file:
+        if FORMAT[:-1].encode() in file.read(40):  # kept alone, as a baseline
+            ours = there
+    for name in there - ours:
+        raise OptionError(
+            f"{folder / name} would be replaced, and is in no report that chunkcore wrote: name another folder"
+        )
 
 
 # Excel reads a CSV file as UTF-8 only if it begins with a byte order mark.
