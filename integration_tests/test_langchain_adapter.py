@@ -256,7 +256,8 @@ def test_what_is_no_retriever_is_an_error_that_says_what_is():
     [
         ("create_documents", [[3]], "expects a list of texts"),
         ("create_documents", ["abc"], "expects a list of texts"),
-        ("split_documents", [["abc"]], "takes Documents; create_documents takes a list of texts"),
+        ("split_documents", [["abc"]], "LangChain's Documents, got str: create_documents takes a list of texts"),
+        ("split_documents", [BENCHMARK.documents], "got chunkcore.text.Document: .*; from_document makes a Document"),
         ("split_documents", [Document(page_content="Tea")], "takes a list of documents, got one: put it into a list"),
     ],
 )

@@ -35,7 +35,7 @@ from chunkadapters.places import (
     with_page_marks,
 )
 from chunkcore.chunkers import Chunker
-from chunkcore.errors import DataError, OptionError, warn_user
+from chunkcore.errors import DataError, OptionError, kind_of, warn_user
 from chunkcore.guesses import SIZES_BY_PLACE
 from chunkcore.locating import names_of
 from chunkcore.models.base import Embedder, without_truncation
@@ -192,10 +192,12 @@ class ChunkcoreTextSplitter(TextSplitter):
                 "split_documents takes a list of documents, got one: put it into a list"
             )
         listed = list(documents)
-        if any(isinstance(each, str) for each in listed):
-            raise DataError(
-                "split_documents takes Documents; create_documents takes a list of texts"
-            )
+        for other in listed:
+            if not hasattr(other, "page_content"):
+                raise DataError(
+                    f"split_documents takes LangChain's Documents, got {kind_of(other)}: create_documents takes a list "
+                    "of texts; from_document makes a Document of chunkcore's"
+                )
         rows = [_Source(each.id, each.page_content, each.metadata) for each in listed]
         return self._split(rows)
 
