@@ -41,9 +41,8 @@ def spans_of(node: BaseNode) -> list[tuple[int, int]]:
 
 
 def test_a_piece_whose_place_is_not_known_has_nodes_without_one():
-    piece = TextNode(
-        text="rewritten text", relationships={NodeRelationship.SOURCE: document("x").as_related_node_info()}
-    )
+    source = {NodeRelationship.SOURCE: document("x").as_related_node_info()}
+    piece = TextNode(text="rewritten text", relationships=source)
     altered = TextNode(text="longer than it was", start_char_idx=3, end_char_idx=7)
     nodes = ChunkcoreNodeParser(Windows())([piece, altered])
     assert {(node.start_char_idx, node.end_char_idx) for node in nodes} == {(None, None)}
@@ -70,9 +69,8 @@ def test_spans_of_a_scattered_chunk_are_metadata_that_no_model_reads():
 
 def test_neighbours_are_linked_both_ways_also_through_chains():
     documents = [document("0123456789" * 3, id_="a"), document("abcdefghij" * 3, id_="b")]
-    chain = IngestionPipeline(
-        transformations=[ChunkcoreNodeParser(Windows(size=20)), ChunkcoreNodeParser(Windows(size=10))]
-    )
+    parsers = [ChunkcoreNodeParser(Windows(size=20)), ChunkcoreNodeParser(Windows(size=10))]
+    chain = IngestionPipeline(transformations=parsers)
     nodes = chain.run(documents=documents)
     for source in ("a", "b"):
         ids = [node.id_ for node in nodes if node.ref_doc_id == source]
@@ -195,6 +193,8 @@ def test_metadata_that_leave_no_room_and_strategies_without_a_size_are_told():
     parser = ChunkcoreNodeParser("recursive:size=5,overlap=0,counter=words", metadata_aware=True)
     with pytest.raises(ValueError, match="leaves nothing of size=5"):
         parser.get_nodes_from_documents([document])
+    with pytest.raises(OptionError, match="a list, got an iterator, which is read once"):
+        parser.get_nodes_from_documents(iter([document]))
     with pytest.raises(ValueError, match="metadata_aware needs a chunker with a size"):
         ChunkcoreNodeParser("fixed_sentences", metadata_aware=True)
 

@@ -316,6 +316,10 @@ class ChunkcoreNodeParser(_InThread):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
+        if isinstance(nodes, Iterator):  # LlamaIndex has read it
+            raise OptionError(
+                "documents are a list, got an iterator, which is read once: list(documents) makes a list"
+            )
         documents = [chunkable(core_document(node), is_chunk=_is_chunk(node)) for node in nodes]
         if self.metadata_aware:
             smaller = _chunk_beside_metadata(self.chunker, documents, nodes)
