@@ -122,14 +122,9 @@ def test_questions_are_split_as_compare_resamples_them(sizes: list[int], by: str
     benchmark = benchmark_of(sizes)
     _, clusters = assign_folds(benchmark, FAST)
     assert (clusters is not None) == (by == "document")
-    report = Report(
-        "a",
-        "b",
-        tuple(query.id for query in benchmark.queries),
-        ("",) * len(benchmark.queries),
-        {get_measure("Recall@5"): np.ones(len(benchmark.queries))},
-        documents=tuple(query.evidence[0].document_id for query in benchmark.queries),
-    )
+    ids, documents = zip(*((query.id, query.evidence[0].document_id) for query in benchmark.queries), strict=True)
+    values = {get_measure("Recall@5"): np.ones(len(ids))}
+    report = Report("a", "b", ids, ("",) * len(ids), values, documents=documents)
     assert compare([report], resamples=100).by == by
 
 
@@ -181,6 +176,8 @@ def test_one_question_cannot_choose() -> None:
     one = make_benchmark(animals=("fox",))
     with pytest.raises(DataError, match="two questions"):
         tune(Benchmark("b", one.documents, one.queries[:1]), "sentence", retrievers="bm25", options=FAST)
+    with pytest.raises(OptionError, match="expected a Benchmark, got list"):
+        tune(one.documents, "sentence")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [{"folds": 1}, {"by": "page"}, {"measure": "SquadF1"}, {"draws": -1}])

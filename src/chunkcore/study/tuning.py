@@ -265,9 +265,9 @@ def tune(
     """
     settings = options or TuneOptions()
     default, configurations = plan(chunkers, retrievers, settings)
+    scorer = Scorer(benchmark, counter=settings.counter)
     folds = assign_folds(benchmark, settings)
     model = cached_embedder(embedder)
-    scorer = Scorer(benchmark, counter=settings.counter)
     reports: list[Report] = []
     failures: dict[str, str] = {}
     groups: dict[str, list[System]] = defaultdict(list)
