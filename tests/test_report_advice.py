@@ -180,7 +180,7 @@ def test_every_line_of_a_comparison_says_what_the_scores_say(systems, baseline, 
         reports.append(report(name, scores, measure=measure, tokens=800 if name == "a" else 400))
     (_, use), *told = Advice.of(ReportPage(compare(reports, measure, baseline=baseline, resamples=1000))).lines
     assert use.partition(": ")[2].startswith("it finds" if measure == RECALL else "its F1@5 is")
-    assert dict(told) == {"Against your baseline": against.replace("Recall", measure.kind), **others}
+    assert dict(told) == {"Against the baseline": against.replace("Recall", measure.kind), **others}
 
 
 def test_questions_of_whole_documents_are_counted_with_their_documents() -> None:

@@ -255,7 +255,7 @@ class _Choice:
         few = self.questions < FEW
         yield "For now" if few else "Use", f"{self.use}: {self._quality()}"
         sentences = {
-            "Against your baseline": self._against(),
+            "Against the baseline": self._against(),
             "Tied": self._tie(),
             "Why this one": self._reason(),
             "Likely worse": self._likely_worse(),
