@@ -64,7 +64,11 @@ def test_evidence_that_was_marked_in_other_texts_is_found_in_the_apps_by_its_wor
     ("entry", "row", "reason"),
     [
         ("The wolf", {}, "the excerpt 'The wolf' is not found in any of the 2 documents"),
-        ("The end.", {}, "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): quote more words, or"),
+        (
+            "The end.",
+            {},
+            "occurs 2 times ('fox.txt' at 29, 'tales/cat.txt' at 13): quote more words, name its document, or",
+        ),
         ({"text": "naps", "occurrence": 3}, {"document_id": "fox.txt"}, "occurs 2 times in 'fox.txt', not 3 times"),
         ({"document": "fox.txt", "start": 5, "end": 8, "text": "wolf"}, {}, "at 5-8 of 'fox.txt' stands 'ox ', not"),
         ({"document": "fox.txt", "start": 5, "end": 99}, {}, "evidence ends at 99, its document 'fox.txt' at 37"),
@@ -170,9 +174,8 @@ GOOD = '"Who, and\nwhy?","[{""content"": ""A cat"", ""start_index"": 14, ""end_i
 
 def test_the_chroma_layout(tmp_path: Path) -> None:
     query, other = load_benchmark(chroma(tmp_path, GOOD, '?,"[""sleeps.""]",cats')).queries
-    assert query == Query(
-        "cats-1", "Who, and\nwhy?", (Evidence("cats", Span(14, 19)),), "cats", {"document_id": "cats"}
-    )
+    evidence = (Evidence("cats", Span(14, 19)),)
+    assert query == Query("cats-1", "Who, and\nwhy?", evidence, "cats", {"document_id": "cats"})
     assert other.evidence[0].span.slice("A cat\r\npurrs. A cat\r\nsleeps.") == "sleeps."
     jsonl(tmp_path / "questions.jsonl", {"question": "Who purrs?", "evidence": ["purrs."]})
     (tmp_path / "corpora").rename(tmp_path / "texts")

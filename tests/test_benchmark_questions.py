@@ -91,12 +91,13 @@ def test_what_is_accepted_differs_by_spelling_alone(text, excerpt):
         {"contexts": '[{"text": "The ﬁrst pot"}]', "document_id": math.nan, "where": '{"kind": true}'},
         {"spans": f"[[{TEXT.index('The ﬁrst')}, {TEXT.index(' was green')}]]", "document_id": "tea.md"},
         {"excerpt": "The ﬁrst pot", "file_name": "not/here.md"},
+        {"Evidence": "The ﬁrst pot", "Question": "What?", "query": ""},
     ],
 )
 def test_common_names_are_understood(row):
     assert spans_of(row) == [("tea.md", "The ﬁrst pot")]
     query = {"query": "What?", **row}
-    assert quiet([DOCUMENT], [query]).queries[0].text == "What?"
+    assert quiet(iter([DOCUMENT]), iter([query])).queries[0].text == "What?"
 
 
 def test_keys_of_ours_are_never_replaced():
@@ -104,9 +105,8 @@ def test_keys_of_ours_are_never_replaced():
     benchmark = quiet([DOCUMENT], [{"question": "What?", **row}])
     assert benchmark.queries[0].text == "What?"
     assert benchmark.queries[0].metadata == {key: row[key] for key in ("context", "query", "document")}
-    assert (
-        quiet([Document("a", '["a"]')], [{"question": "?", "evidence": '["a"]'}]).queries[0].evidence[0].span.end == 5
-    )
+    code = quiet([Document("a", '["a"]')], [{"question": "?", "evidence": '["a"]'}])
+    assert code.queries[0].evidence[0].span.end == 5
 
 
 def test_a_table_with_common_columns_is_understood(tmp_path):

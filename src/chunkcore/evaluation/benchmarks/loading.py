@@ -192,7 +192,7 @@ class EvidenceFinder:
             named += ["..."] * (count > _NAMED)
             raise _AmbiguousError(
                 f"{about} occurs {times} ({', '.join(named)}): "
-                'quote more words, or add "occurrence": 2'
+                'quote more words, name its document, or add "occurrence": 2'
             )
         number = occurrence or 1
         if number > count:
@@ -353,11 +353,11 @@ def free_id(taken: set[str], number: int) -> str:
 _KEYS = {"id", "question", "evidence", "spans", "collection", "without_evidence", "where"}
 # What other formats call our keys.
 _OTHER_NAMES = {
-    "question": "query user_input prompt",
-    "document_id": "document doc_id doc file_path file_name filename file source corpus_id",
+    "question": "Question query Query user_input prompt",
+    "document_id": "document Document doc_id doc file_path file_name filename file source corpus_id",
     "evidence": (
-        "excerpt excerpts references reference_contexts ground_truth_context ground_truth_contexts "
-        "gold_context gold_contexts context contexts passage"
+        "Evidence excerpt Excerpt excerpts references reference_contexts ground_truth_context ground_truth_contexts "
+        "gold_context gold_contexts context Context contexts passage Passage"
     ),
 }
 
@@ -507,6 +507,7 @@ def contents_of(
     """What is read: documents, and rows of questions, by `read`."""
     unread: dict[str, str] = {}
     if not isinstance(documents, str | Path):
+        documents = list(documents)  # a generator is read once
         for document in documents:
             if isinstance(document, Mapping):
                 raise DataError(guesses.SWAPPED["load_benchmark"])
@@ -516,7 +517,7 @@ def contents_of(
                 f"{counted(len(documents), 'document')} and no questions: give a questions.jsonl, or its lines"
             )
         file = _file_of(questions)
-        return Contents(list(documents), list(read(questions)), file, unread)
+        return Contents(documents, list(read(questions)), file, unread)
     root = Path(documents)
     if not root.exists():
         raise DataError(f"{root} does not exist: expected documents, as a folder or a file")
@@ -552,7 +553,7 @@ def _file_of(questions: Questions) -> Path | None:
     file = Path(questions)
     if not file.is_file():
         raise DataError(
-            f"{file} is no file: expected a questions.jsonl or a questions_df.csv, after the documents; "
+            f"{file} is no file: expected a questions.jsonl, a CSV or a TSV, after the documents; "
             "chunkcore label writes one"
         )
     return file
