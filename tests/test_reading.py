@@ -653,10 +653,10 @@ Content-Type: text/html
 """
 
 
-def test_an_email_is_its_headers_and_its_text(tmp_path):
-    file = tmp_path / "tea.eml"
-    file.write_text(MAIL, encoding="utf-8")
-    document, notes = read_file(file)
+@pytest.mark.parametrize("name", ["tea.eml", "Message-ID: <tea>", "X-Received: by tea", "received: from a"])
+def test_an_email_is_its_headers_and_its_text(tmp_path, name):
+    (tmp_path / "tea.eml").write_text(f"{name}\n{MAIL}".removeprefix("tea.eml\n"), encoding="utf-8")
+    document, notes = read_file((tmp_path / "tea.eml").rename(tmp_path / name.partition(":")[0]))
     assert document.text == (
         "# Grüner Tee\n\nFrom: Ada <ada@example.org>\nTo: Bob <bob@example.org>\nDate: Sun, 22 Nov 2026 10:00:00 +0000"
         "\n\nDer Tee ist heiß.\n> Wie heiß?\n\n# Before\n\nFrom: Bob <bob@example.org>\n\nWie warm?"

@@ -28,6 +28,8 @@ _STUB_SIZE = 200  # characters
 _ADDRESS = re.compile(r"\w+://\S+")
 # A paragraph before a signature, and lines before a rule: in Markdown it would make them a heading.
 _BEFORE_RULE = re.compile(r"(?m)^(.+\n.+|.+(?=\n--[ \t]*$))\n(?=[-=]+[ \t]*$)")
+# How mail begins that servers have passed on, as in a Maildir, where no name ends in ".eml".
+_SENT = re.compile(rb"(?ims)\A(?=[\w-]+: ).*^(?:Message-ID: *<|(?:X-)?Received: (?:from|by) )")
 _BEFORE_HEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?=[\w-]+:|From )")
 # Of a mail of Apple's program, before it; a property list follows.
 _SIZE = re.compile(rb"\s*(\d+)[ \t]*\r?\n")
@@ -132,6 +134,9 @@ class Email(Reader):
     """
 
     endings = ("eml", "emlx")
+
+    def recognises(self, head: bytes) -> bool:
+        return _SENT.match(head) is not None
 
     def read(self, data: bytes, name: str) -> Reading:
         size = _SIZE.match(data)
