@@ -192,12 +192,12 @@ NOWHERE: tuple[str, str, list[tuple[int, int]]] = ("elsewhere", "", [])
         (hit(OTHER[:40], "d"), NOWHERE, ("placed", "docs/ice.md", [(0, 40)])),
         (hit(SIGN), NOWHERE, ("ambiguous", "d", [(68, 110)])),
         (hit(SIGN, "other/ice.md"), NOWHERE, ("placed", "docs/ice.md", [(71, 113)])),
-        (hit(MISTYPED), NOWHERE, ("placed", "d", [(0, 66)])),
-        (hit(MISTYPED, "d"), NOWHERE, ("placed", "d", [(0, 66)])),
+        *[(hit(MISTYPED, *names), NOWHERE, ("placed", "d", [(0, 66)])) for names in ((), ("d",))],
         (Hit("", names=("d",), stated=StatedPlace((Span(3, 9),))), NOWHERE, ("placed", "d", [(3, 9)])),
         (hit(TEXT[:34], "d", derived=True), NOWHERE, ("placed", "d", [(0, 34)])),
         (hit("Something else, of which no document tells.", start=3, derived=True), NOWHERE, NOWHERE),
         (hit(TEXT[-9:], "d", start=len(TEXT) - 9), *[("placed", "d", [(101, 110)])] * 2),
+        (hit(f"Of the signs. {SIGN}", "d"), *[("placed", "d", [(68, 110)])] * 2),  # with a context
     ],
 )
 def test_scores_take_what_resembles_and_what_other_documents_hold(asked, strict, lenient):

@@ -233,11 +233,14 @@ class Aligner:
         source = self._texts[owner]
         folded = self._folds.forms[owner]
         span = folded.span(*place)
-        leading, trailing = (len(form.signs_before(end, text)) for end in part)
+        leading, trailing = (form.signs_before(end, text) for end in part)
+        if part[0]:  # a context stands before it; its last word keeps its full stop
+            word_end = int(form.origins[part[0] - 1]) + 1
+            leading = [at for number, at in enumerate(leading) if at - number > word_end]
         before, behind = (folded.signs_before(end, source) for end in place)
         # Accents belong to the last letter.
         accents = list(takewhile(lambda at: unicodedata.combining(source[at]), behind))
-        taken = [*before[::-1][:leading], *behind[: max(len(accents), trailing)]]
+        taken = [*before[::-1][: len(leading)], *behind[: max(len(accents), len(trailing))]]
         first, last = min([span.start, *taken]), max([span.end - 1, *taken])
         return owner, Span(first, last + 1)
 
