@@ -204,14 +204,14 @@ def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, show) -> 
 
 
 def test_the_hits_own_text_shows_a_tables_header_where_a_hit_has_it() -> None:
-    rows = "".join(f"| drug{number} | {number * 7} mg |\n" for number in range(8))
-    document = Document("table.md", f"| drug | dose |\n|---|---|\n{rows}")
-    index = get_retriever("passages:lexical").index(chunk_corpus([document], "markdown:size=40,maximum=40"))
-    start = document.text.index("| drug5")
-    row = Retrieved("table.md", (Span(start, len(document.text)),), 1.0, document.text[start:])
-    assert [passage.text.strip() for passage in index.behind("drug5", [row], show="hits")] == [
-        document.text[start:].strip()
-    ]
+    for first, shown in (("0 mg", "drug5"), ("0 mg, and more on its use" * 9, "drug0")):  # also a part of a long row
+        rows = "".join(f"| drug{number} | {number * 7} mg |\n" for number in range(1, 8))
+        document = Document("table.md", f"| drug | dose |\n|---|---|\n| drug0 | {first} |\n{rows}")
+        index = get_retriever("passages:lexical").index(chunk_corpus([document], "markdown:size=40,maximum=40"))
+        start = document.text.index(f"| {shown}")
+        text = document.text[start : start + 99].strip()
+        hit = Retrieved("table.md", (Span(start, start + len(text)),), 1.0, text)
+        assert [passage.text.strip() for passage in index.behind(shown, [hit], show="hits")] == [text]
 
 
 def test_a_place_is_taken_at_its_word_whatever_text_the_hit_has() -> None:

@@ -390,13 +390,18 @@ def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) ->
 
 
 def _bare_header(text: str, span: Span) -> int | None:
-    """Where the header of a table begins in which a span ends, before its first row is whole; None if in no header."""
+    """Where the header of a table begins in which a span ends; None if in no header.
+
+    It goes on to the end of the first row, or to where more of the row than of the lines above is there.
+    """
     last = line = span.start + len(text[span.start : span.end].rstrip()) - 1
     for _ in range(3):  # header, rule and row
         line = text.rfind("\n", 0, max(line, 0))
     first = max(line + 1, last - _LONGEST_HEADER)
     for header in _HEADER.finditer(text, first, last + _LONGEST_HEADER):
-        if header.start() <= last < header.start() + len(header.group().rstrip()) - 1:
+        row = header.group().rindex("\n") + 1
+        end = min(2 * row, len(header.group().rstrip()) - 1)
+        if header.start() <= last < header.start() + end:
             return header.start()
     return None
 
