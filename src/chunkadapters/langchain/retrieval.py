@@ -171,7 +171,7 @@ def langsmith_evaluator(
                 listed = ", ".join(values) or "nothing"
                 raise DataError(f"expected {key!r} in the example, got {listed}: did the app fail?")
         question, documents = inputs[question_key], outputs[documents_key]
-        hits = [hit_of(_as_document(document)) for document in documents]
+        hits = _hooks.hits(list(map(_as_document, documents)))
         rows = zip(parsed, scorer.scores(question, hits, parsed), strict=True)
         return {"results": [{"key": str(measure), "score": score} for measure, score in rows]}
 
