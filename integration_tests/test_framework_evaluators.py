@@ -111,8 +111,9 @@ def test_haystack_s_evaluator_in_yaml_and_bad_input():
     evaluator = ChunkcoreSpanEvaluator(BENCHMARK)
     with pytest.raises(ValueError, match="cannot be written down"):
         evaluator.to_dict()
-    for question, answers, message in (("green tea", [], "shorter"), ("wine", [[]], "the benchmark has no question")):
-        with pytest.raises(ValueError, match=message):
+    wrong = [("green tea", [], "shorter"), ("wine", [[]], "no question"), ("wine", [["tea"]], "a list of Documents")]
+    for question, answers, message in wrong:
+        with pytest.raises((ValueError, TypeError), match=message):
             evaluator.run([question], answers)
     for benchmark, measure in (("no such", "Recall@5"), (5, "Recall@5"), (BENCHMARK, "Recal@5")):
         with pytest.raises(ValueError, match=r"no such|expected a Benchmark|Recal"):
@@ -125,6 +126,5 @@ def test_langsmith_measures_are_checked_when_the_evaluator_is_built():
 
     with pytest.raises(ValueError, match="Foo"):
         langsmith_evaluator(BENCHMARK, ["Foo"])
-    question = BENCHMARK.queries[0].text
-    told = langsmith_evaluator(BENCHMARK, "Recall@5")({"question": question}, {"documents": []})
+    told = langsmith_evaluator(BENCHMARK, "Recall@5")({"question": BENCHMARK.queries[0].text}, {"documents": []})
     assert told == {"results": [{"key": "Recall@5", "score": 0.0}]}

@@ -7,7 +7,7 @@ from typing import Any
 
 from haystack import Document, component
 
-from chunkadapters.haystack.documents import Serialized, Values, hit_of
+from chunkadapters.haystack.documents import Serialized, Values, check_documents, hit_of
 from chunkadapters.scores import QuestionScorer
 from chunkcore.errors import OptionError
 from chunkcore.evaluation.benchmarks.benchmark import Benchmark
@@ -56,12 +56,12 @@ class ChunkcoreSpanEvaluator(Serialized):
         """Score hits. Returns ``score``, the mean over questions with a defined measure, and ``individual_scores``.
 
         `questions` are texts or ids of the benchmark; `retrieved_documents` are the hits of each question, best first.
-        Raises `ValueError`: the lists have different lengths, or the benchmark lacks a question.
+        Raises `TypeError`; `ValueError`: the lists have different lengths, or the benchmark lacks a question.
         """
-        scores = [
-            self._scorer.scores(question, list(map(hit_of, documents)), [self.measure])[0]
-            for question, documents in zip(questions, retrieved_documents, strict=True)
-        ]
+        scores = []
+        for question, documents in zip(questions, retrieved_documents, strict=True):
+            check_documents(self, documents)
+            scores += self._scorer.scores(question, list(map(hit_of, documents)), [self.measure])
         defined = [score for score in scores if not math.isnan(score)]
         return {
             "score": sum(defined) / len(defined) if defined else 0.0,
