@@ -10,6 +10,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 from unicodedata import normalize
+from unittest.mock import patch
 
 import pytest
 from chunkadapters.configuration import chunks_of as chunks_per_document
@@ -128,7 +129,9 @@ def test_a_heading_inside_a_link_leads_what_follows_its_section(page: str) -> No
 
 def test_chunks_of_the_visible_text_tell_their_headings() -> None:
     page = "<h1>Tea</h1><p>Two kinds.</p><h2>Green</h2><p>Steam <b>it</b>.</p>"
-    assert headings(page, 5, html="visible") == [["Tea"], ["Tea", "Green"]]
+    with patch("chunkcore.boundaries.html.parse_html", wraps=parse_html) as parse:
+        assert headings(page, 5, html="visible") == [["Tea"], ["Tea", "Green"]]
+    parse.assert_called_once()
 
 
 def test_only_headings_down_to_the_level_open_chunks() -> None:
@@ -151,8 +154,7 @@ def test_tags_that_the_standard_ignores_are_no_text() -> None:
 
 
 def test_tags_inside_text_areas_are_text() -> None:
-    page = "<title>a <b> c</title><textarea><p></textarea>"
-    assert seen(page, 9) == ["<p>"]
+    assert seen("<title>a <b> c</title><textarea><p></textarea>", 9) == ["<p>"]
 
 
 def test_unclosed_paragraphs_items_and_cells_are_blocks() -> None:
@@ -173,8 +175,7 @@ def test_a_table_that_is_split_repeats_its_header_as_a_span() -> None:
     found = Html(size=len(first), counter="characters").chunk(Document("d", TABLE))
     assert [chunk.text for chunk in found] == [first, f"{head}\n<tr><td>3</td> <td>4</td></tr></table>"]
     assert found[1].spans[0].slice(TABLE) == head
-    found = chunks(TABLE, 4, "visible")
-    assert [chunk.text for chunk in found] == ["All\na b", "a b\n1 2", "a b\n3 4"]
+    assert seen(TABLE, 4) == ["All\na b", "a b\n1 2", "a b\n3 4"]
 
 
 def test_rows_of_nothing_but_th_are_a_header() -> None:
@@ -219,15 +220,13 @@ def test_text_over_the_size_is_cut_at_line_breaks_then_sentences() -> None:
 
 
 def test_parts_of_a_term_and_its_description_stay_together() -> None:
-    page = "<dl><dt>tea<dd>one two<dt>coffee<dd>three four</dl>"
-    assert seen(page, 3) == ["tea\none two", "coffee\nthree four"]
+    assert seen("<dl><dt>tea<dd>one two<dt>coffee<dd>three four</dl>", 3) == ["tea\none two", "coffee\nthree four"]
 
 
 @pytest.mark.parametrize("text", ["&#①", "<p>&#①;</p>", "&#x1①2; tea", "&#٣;"])
 def test_numbers_of_characters_in_other_digits_are_text(text: str) -> None:
     """The parser raised. Found by fuzzing."""
-    chunks = Html(size=100, counter="characters").chunk(Document("d", text))
-    assert "".join(chunk.text for chunk in chunks) == text
+    assert "".join(chunk.text for chunk in Html(size=100, counter="characters").chunk(Document("d", text))) == text
 
 
 @pytest.mark.parametrize("page", ["<p>a{}b", "<pre>a{}b</pre>"])

@@ -7,7 +7,7 @@ from itertools import chain
 import numpy as np
 from chunkcore.boundaries.code import LANGUAGES, code_blocks
 from chunkcore.boundaries.formats import format_of
-from chunkcore.boundaries.html import HtmlText, html_blocks, visible_pieces
+from chunkcore.boundaries.html import VisibleHtml, html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import sentence_ranges
 from chunkcore.packing import split_to_maximum
@@ -75,8 +75,8 @@ def markdown_blocks_cover_the_text(text: str) -> None:
 @target(share=4, texts=4, guided=True, text=texts(), only_text=st.booleans())
 def html_blocks_cover_the_text(text: str, only_text: bool) -> None:
     """The same of HTML, or of the text that is left without its markup."""
-    blocks = html_blocks(text, only_text=only_text)
-    check_blocks(HtmlText(text, visible_pieces(text)).text if only_text else text, blocks)
+    page = VisibleHtml(text)
+    check_blocks(*((page.text, page.blocks()) if only_text else (text, html_blocks(text))))
 
 
 @target(share=4, texts=4, guided=True, text=texts(), language=st.sampled_from([*LANGUAGES]))

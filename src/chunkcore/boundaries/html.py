@@ -116,12 +116,11 @@ class HtmlText:
                 yield Span(low, high)
 
 
-def html_blocks(text: str, *, only_text: bool = False) -> list[Block]:
+def html_blocks(text: str) -> list[Block]:
     """The blocks of an HTML text; they cover all text except white space, tags included. Linear time and memory.
 
     Headings set the path of the following blocks. An element that contains a heading is replaced by its children.
-    With `only_text`, blocks are ranges of the text of `visible_pieces`: no markup, nothing hidden. Broken pages are
-    read as browsers read them.
+    Broken pages are read as browsers read them.
 
     Raises `MissingExtraError`: justhtml is not installed.
 
@@ -129,11 +128,20 @@ def html_blocks(text: str, *, only_text: bool = False) -> list[Block]:
     >>> [(block.start, block.end, block.path) for block in blocks]
     [(0, 12, ('Tea',)), (12, 32, ('Tea',))]
     """
-    root, pieces = _read(text, only_text=only_text)
-    if not only_text:
-        return _Reader(text, int).top(root)
-    seen = HtmlText(text, pieces)
-    return _Reader(seen.text, seen.place).top(root)
+    root, _ = _read(text, only_text=False)
+    return _Reader(text, int).top(root)
+
+
+class VisibleHtml(HtmlText):
+    """The visible text of a page, which is read once for it and its blocks. Raises as `html_blocks`."""
+
+    def __init__(self, source: str) -> None:
+        self._root, pieces = _read(source, only_text=True)
+        super().__init__(source, pieces)
+
+    def blocks(self) -> list[Block]:
+        """The page's blocks, as ranges of the visible text."""
+        return _Reader(self.text, self.place).top(self._root)
 
 
 def visible_pieces(text: str) -> list[Range]:

@@ -13,16 +13,15 @@ import numpy as np
 from chunkcore.boundaries import Block, Titles, lines, table_blocks
 from chunkcore.boundaries.code import LANGUAGES, code_blocks
 from chunkcore.boundaries.formats import document_language, format_of
-from chunkcore.boundaries.html import html_blocks
+from chunkcore.boundaries.html import VisibleHtml, html_blocks
 from chunkcore.boundaries.markdown import markdown_blocks
 from chunkcore.boundaries.sentences import Splitter, check_splitter, sentence_ranges
 from chunkcore.chunkers.base import Chunker, Draft, chunkers, get_chunker
 from chunkcore.errors import OptionError, echo
 from chunkcore.options import Bounds
 from chunkcore.packing import join_small, split_to_maximum, trim
-from chunkcore.reading.visible import VisibleDocument
 from chunkcore.spans import Range, as_table
-from chunkcore.text import Document, Span, text_of_spans
+from chunkcore.text import Span, text_of_spans
 from chunkcore.tokens import TokenizedText
 
 _DEPTH = 100  # deeper blocks are cut as text
@@ -323,17 +322,13 @@ class Html(HeadingChunker):
         if document is not None and document.metadata.get("format") == "markdown":
             return markdown_blocks(source.text)
         page = _page_of(source)
-        if page is None:
-            return html_blocks(source.text)
-        return html_blocks(page.text, only_text=True)
+        return html_blocks(source.text) if page is None else page.blocks()
 
 
-def _page_of(source: TokenizedText) -> Document | None:
+def _page_of(source: TokenizedText) -> VisibleHtml | None:
     """The page of HTML of which this is what a reader sees; else None."""
-    document = source.document
-    if isinstance(document, VisibleDocument) and document.is_html:
-        return document.source
-    return None
+    seen = getattr(source.document, "seen", None)
+    return seen if isinstance(seen, VisibleHtml) else None
 
 
 @chunkers.register("code")

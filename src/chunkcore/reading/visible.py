@@ -26,6 +26,7 @@ from chunkcore.boundaries.html import (
     BLOCK_TAGS,
     UNSEEN,
     HtmlText,
+    VisibleHtml,
     is_hidden,
     parse_html,
     parts_without_pictures,
@@ -48,7 +49,6 @@ class VisibleDocument(Document):
 
     source: Document
     seen: HtmlText = field(repr=False, compare=False)
-    is_html: bool = False  # the source is HTML, and this its text without tags
     edges: tuple[int, ...] = ()  # of HTML, where blocks begin
 
     def places(self, spans: Sequence[Span]) -> tuple[Span, ...]:
@@ -89,15 +89,14 @@ def visible_document(document: Document) -> Document:
     'Tea\nIt is hot.'
     """
     try:
-        pieces = visible_pieces(document.text)
+        seen = VisibleHtml(document.text)
     except MissingExtraError:
         return document
-    seen = HtmlText(document.text, pieces)
     visible = _visible(document, seen)
     edges = tuple(map(seen.place, block_edges(document.text)))
     starts = sorted({*map(seen.place, heading_tags(document.text)), len(seen.text)})
     marks = visible.marks + section_marks(starts)
-    return replace(visible, is_html=True, edges=edges, marks=marks)
+    return replace(visible, edges=edges, marks=marks)
 
 
 def section_marks(starts: Sequence[int]) -> tuple[Mark, ...]:
