@@ -310,7 +310,7 @@ def test_a_word_that_marks_part_is_found_whole(name: str, text: str) -> None:
     [
         ("<ol type=i start=4><li>black<li>4.5 green</ol>", "- iv. black\n- v. 4.5 green"),
         ("<ol type=A><li>black</ol><ol type=1><li>red</ol>", "- A. black\n\n1. red"),
-        ("<ul type=i><li>4.5 green</ul>", "- 4.5 green"),
+        ("<ul type=i><li>4.5<li><input type=checkbox disabled checked>a<li><input>b", "- 4.5\n- [x]a\n- b"),
         ("<ol start=0><li>4.5 red<li value=7>blue<li><li>white</ol>", "0. 4.5 red\n7. blue\n9. white"),
         ("<ol reversed><li>red<ol type=a><li value=3>hot</ol><li value=-1>blue</ol>", "2. red\n   - c. hot\n-1. blue"),
     ],

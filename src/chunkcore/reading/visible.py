@@ -356,7 +356,7 @@ def _without_unseen(soup: Tag) -> None:
 
 
 def _with_signs(soup: Tag) -> None:
-    """Write what drawings, formulas and notes show by their form."""
+    """Write what drawings, formulas, tasks and notes show by their form."""
     for label in soup.select("svg text, svg title"):
         label.append(" ")
     for root in soup.select("msqrt, mroot"):
@@ -365,6 +365,9 @@ def _with_signs(soup: Tag) -> None:
         fraction.insert_before("/")
     for power in soup.select("msup > :last-child, msubsup > :last-child"):
         power.name = "sup"
+    for box in soup.select("[type=checkbox][disabled]"):  # a task's; others may open a menu
+        sign = "[x]" if box.has_attr("checked") else "[ ]"
+        box.replace_with(sign)
     for note in soup.select('[epub\\:type="noteref"]'):
         if not note.find_parent("sup"):
             note.name = "sup"
