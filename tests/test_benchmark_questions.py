@@ -105,8 +105,14 @@ def test_keys_of_ours_are_never_replaced():
     benchmark = quiet([DOCUMENT], [{"question": "What?", **row}])
     assert benchmark.queries[0].text == "What?"
     assert benchmark.queries[0].metadata == {key: row[key] for key in ("context", "query", "document")}
-    code = quiet([Document("a", '["a"]')], [{"question": "?", "evidence": '["a"]'}])
-    assert code.queries[0].evidence[0].span.end == 5
+    (code,) = quiet([Document("a", '["a"]')], [{"question": "?", "evidence": '["a"]'}]).queries
+    assert code.evidence[0].span.end == 5
+
+
+def test_a_document_is_named_by_its_own_folders():
+    twice = [Document(f"/srv/{folder}/tea.md", TEXT) for folder in "ab"]  # as the app's loader names its files
+    (placed,) = quiet(twice, [{"question": "?", "document": "b/tea.md", "evidence": "very hot"}]).queries
+    assert placed.evidence[0].document_id == "/srv/b/tea.md"
 
 
 def test_a_table_with_common_columns_is_understood(tmp_path):

@@ -113,9 +113,8 @@ def test_no_model_code_is_loaded(docs, tmp_path):
         f"assert main(['search', {str(docs)!r}, 'ferry', '--json']) == 0; "
         "print([each for each in ('torch', 'sentence_transformers', 'openvino') if each in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ}, check=True
-    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -38,9 +38,8 @@ def report(name: str, scores: Sequence[float], *, measure=RECALL, tokens: float 
     ids = tuple(f"q{i}" for i in range(len(values)))
     retrieved = {measure.k: np.full(len(values), tokens)}
     cost = Cost(source_tokens=100, embedded_tokens=read, embedded_texts=1)
-    return Report(
-        name, "b", ids, ("",) * len(ids), {measure: values}, retrieved_tokens=retrieved, cost=cost, system=system(name)
-    )
+    options = {"retrieved_tokens": retrieved, "cost": cost, "system": system(name)}
+    return Report(name, "b", ids, ("",) * len(ids), {measure: values}, **options)
 
 
 def near(shift: float, seed: int, size: int = 90) -> np.ndarray:
@@ -87,9 +86,8 @@ def test_what_is_surely_equal_needs_no_more_questions() -> None:
 
 
 def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
-    few = advise(
-        report("a", near(0.3, 1, 12)), report("b", near(0, 2, 12)), more_questions="chunkcore questions label 'my docs'"
-    )
+    label = "chunkcore questions label 'my docs'"
+    few = advise(report("a", near(0.3, 1, 12)), report("b", near(0, 2, 12)), more_questions=label)
     assert few.lines[0][0] == "For now"
     assert lines(few)["Next"] == "12 questions can settle little: label 18 more at least, and compare again."
     program, group, name, *arguments = shlex.split(few.command)

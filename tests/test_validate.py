@@ -154,9 +154,8 @@ def test_each_file_of_questions_that_a_benchmark_reads_is_checked(name, tmp_path
 def test_questions_in_nearly_the_same_words_are_found_once_and_only_with_an_embedder():
     angles = {"Who sleeps?": 0, "Who is it that sleeps?": 10, "Who naps?": 25, "Why?": 90}
 
-    rows = [
-        row("and then the", question=each) for each in ("Who is it that sleeps?", "who sleeps", "Who naps?", "Why?")
-    ]
+    asked = ("Who is it that sleeps?", "who sleeps", "Who naps?", "Why?")
+    rows = [row("and then the", question=each) for each in asked]
     same = ("duplicate", "question 3", "the same words as 'good' at question 1")
     assert found(*rows) == [same]
     near = found(*rows, embedder=Fixed(angles))

@@ -197,6 +197,9 @@ class DocumentNames:
             for name in {path.name, path.stem}:
                 self._by_file.setdefault(name, []).append(document_id)
 
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and bool(self.groups([name]))
+
     def groups(
         self,
         candidates: Iterable[str],

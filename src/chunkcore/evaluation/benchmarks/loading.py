@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
 from itertools import islice
@@ -276,7 +276,7 @@ class QuestionReader:
         self.notes: list[DataProblem] = []
         self._finder = EvidenceFinder(documents, unread, by_words)
         self._collections = {document.id: _collection(document) for document in documents}
-        self._named = self._collections.keys() | unread.keys()
+        self._named = DocumentNames([*self._collections, *unread])
         self._taken = set()
         for place, row in contents.questions:
             if not isinstance(row, Mapping):
@@ -362,10 +362,10 @@ _OTHER_NAMES = {
 }
 
 
-def understood(row: QuestionRow, documents: Collection[str] = ()) -> JsonObject:
+def understood(row: QuestionRow, documents: Container[str] = ()) -> JsonObject:
     """The row with what other formats call otherwise under our names; keys of ours are never replaced.
 
-    A name of a document counts if one of `documents` has that id. A table's cell may hold a list or a filter that JSON
+    A name of a document counts if one of `documents` has it. A table's cell may hold a list or a filter that JSON
     or Python wrote, or NaN for nothing. A text in `evidence` is an excerpt, which may be code.
 
     >>> understood({"query": "Hot?", "contexts": "['Tea is hot.']"})["evidence"]
