@@ -160,9 +160,8 @@ def test_a_models_text_is_scored_by_its_passage(framework):
 def test_a_llamaindex_model_reads_the_context_and_the_llm_the_headings_too():
     _, told, derived, several = (made.own for made in llamaindex_chunks(TEXT, Telling(), author="Ada"))
     assert told.get_content(MetadataMode.EMBED) == "author: Ada\ncontext: Window 1 of 012.\n\nabcdefghij"
-    assert told.get_content(MetadataMode.LLM) == (
-        'author: Ada\nheadings: Top > Part 1\nweights: {"a": 1}\ncontext: Window 1 of 012.\n\nabcdefghij'
-    )
+    shown = 'author: Ada\nheadings: Top > Part 1\nweights: {"a": 1}\ncontext: Window 1 of 012.\n\nabcdefghij'
+    assert told.get_content(MetadataMode.LLM) == shown
     for node in (derived, several):
         for mode in (MetadataMode.EMBED, MetadataMode.LLM):
             assert node.get_content(mode) == f"author: Ada\n\n{node.text}"

@@ -156,15 +156,13 @@ def test_needs_tell_tokens_against_evidence_and_what_passes_without_documents() 
     share, low, high = needs.passing(needs.enough(0.1).least)
     assert low <= share <= high < 0.5
     one = Benchmark("one", towns.documents[:1], towns.queries[:10])
-    assert (measure_needs(index_of(one, chunker="sentence:size=12"), one).absent[:, 0] > 0).all(), (
-        "only the evidence is taken out"
-    )
+    needs = measure_needs(index_of(one, chunker="sentence:size=12"), one)
+    assert (needs.absent[:, 0] > 0).all(), "only the evidence is taken out"
     copy = Document("copy", towns.documents[0].text.replace("makers", "carvers"))
     both = replace(towns, documents=[*towns.documents, copy])
     again = measure_needs(index_of(both), both)
-    assert again.enough(0.1).repeated == {f"{TOWNS[0]}-{thing}": "copy" for thing in THINGS}, (
-        "the copy answers these as well"
-    )
+    copied = {f"{TOWNS[0]}-{thing}": "copy" for thing in THINGS}
+    assert again.enough(0.1).repeated == copied, "the copy answers these as well"
     assert len(again.absent) == len(again.unanswered) == len(towns.queries) - len(THINGS)
     pump = fact("pump", "Tarn")
     sayers = [index_of(towns).sayer(pump, evidence) for evidence in (pump, f"{pump} Not in 1950.", f"{pump} Never.")]

@@ -563,9 +563,8 @@ def test_a_long_first_hit_is_not_counted_to_its_end() -> None:
     counter = Reading()
     page = Document("long", " ".join(f"Rain falls on road {number}." for number in range(2000)))
     index = get_retriever("passages:lexical").index(chunk_corpus([page], "sentence:size=10"))
-    assert index.behind(
-        "Where does rain fall?", [Retrieved("long", (Span(0, page.size),))], max_tokens=20, counter=counter
-    )
+    hits = [Retrieved("long", (Span(0, page.size),))]
+    assert index.behind("Where does rain fall?", hits, max_tokens=20, counter=counter)
     assert len(counter.read) < 500
 
 
