@@ -49,7 +49,11 @@ BEFORE_NUMBER = words(
     "tab kap cap lit lett poz par str pos anm abb aufl bd tel kl klo godz hod sz bek old md mom luk jg jh sid",
     "буд obr rys rozdz sect sched para cl arts stk d.lgs ал παρ άρθρ nn rz bl anl app ex reg no nos núms αρ άρθ พ.ศ",
     "paras ext dn secs supp stat cir civ sez expte rec gem az hs fax tél ref refs dez janv févr avr juil déc",
-    "ene abr dic genn febbr giu lug ott fev",
+    "ene abr dic genn febbr magg giu lug sett ott fev ian iun iul okt des jän mrz mrt şub ağu",
+    "янв февр апр авг сент окт нояб дек січ лют берез квіт трав черв лип серп верес жовт листоп груд",
+    "ιαν φεβ μαρ απρ ιουν ιουλ αυγ σεπ οκτ νοε δεκ",
+    "exh thm lem defn def prop tbl suppl abt anh bsp lfd hsnr whg fn afd afb hfst avd aprox séc tít fasc éd réf tav",
+    "zał прил разд вып изд эт каб прибл",
 )
 # One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
 INDIC_VERBS = words("है हैं हो हूँ हूं था थे थी थीं છે છો છું ਹੈ ਸੀ")
