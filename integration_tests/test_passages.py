@@ -461,6 +461,9 @@ class Store(InMemoryVectorStore):
         self.numbers.append(k)
         return super().similarity_search(query, k, **options)
 
+    def max_marginal_relevance_search(self, query: str, k: int = 4, fetch_k: int = 20, *_: Any, **__: Any) -> list[Any]:
+        return self.similarity_search(query, min(k, fetch_k))
+
 
 def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> None:
     rows = [LangChainDocument(page_content=f"Tea {number} is hot.", metadata={"source": "tea"}) for number in range(60)]
@@ -469,16 +472,14 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
     store.add_documents(rows)
     one = store.as_retriever(search_kwargs={"k": 2})
     configurable = one.configurable_fields(search_kwargs=ConfigurableField(id="search"))
-    for child in (one, one.bind(k=3), one.with_retry(), one.with_fallbacks([one]), configurable):
-        langchain.PassageRetriever(child, documents=[tea]).invoke("tea")
-        langchain.PassageRetriever(child, documents=[tea], fetch_k=1).invoke("tea")
-        langchain.PassageRetriever(child, documents=[tea], fetch_k=None).invoke("tea")
-        assert store.numbers[0] == 100
-        assert store.numbers[1] == store.numbers[2] in (2, 3)
+    diverse = store.as_retriever(search_type="mmr", search_kwargs={"k": 2}).with_retry()
+    for child in (one, one.bind(k=3), one.with_retry(), one.with_fallbacks([one]), configurable, diverse):
+        for fetch_k in (100, 1, None):
+            langchain.PassageRetriever(child, documents=[tea], fetch_k=fetch_k).invoke("tea")
+        assert store.numbers in ([100, 2, 2], [100, 3, 3])
         store.numbers.clear()
     by_field = FirstRows(rows=rows)
-    (few,) = langchain.PassageRetriever(by_field, documents=[tea], fetch_k=None).invoke("tea")
-    (many, *_) = langchain.PassageRetriever(by_field, documents=[tea]).invoke("tea")
+    few, many = (langchain.PassageRetriever(by_field, documents=[tea], fetch_k=k).invoke("tea")[0] for k in (None, 100))
     assert len(many.page_content) > len(few.page_content)
     assert by_field.k == 2
     ours = (langchain.IndexRetriever(documents=[tea], k=1), langchain.PassageRetriever(by_field, documents=[tea], k=1))
@@ -488,8 +489,7 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
             assert len(langchain.PassageRetriever(inner, documents=[tea]).invoke("tea")) == 1
             assert inner.k == 1
         asked = inner.configurable_fields(max_tokens=ConfigurableField(id="most"))
-        (short,) = asked.invoke("tea", {"configurable": {"most": 4}})
-        assert len(short.page_content) < 20
+        assert len(asked.invoke("tea", {"configurable": {"most": 4}})[0].page_content) < 20
     with pytest.warns(PassageWarning, match="EnsembleRetriever takes no number of hits in a call, and gave 2"):
         langchain.PassageRetriever(EnsembleRetriever(retrievers=[one], weights=[1.0]), documents=[tea]).invoke("tea")
     nodes = [TextNode(text=row.page_content, metadata={"file_name": "tea"}) for row in rows]

@@ -270,3 +270,15 @@ def stated_k(runnable: AnyRunnable, config: RunnableConfig | None = None) -> int
     if isinstance(runnable, RunnableBindingBase):
         most = runnable.kwargs.get("k", most)
     return most
+
+
+def asking_for(runnable: AnyRunnable, k: int) -> dict[str, int]:
+    """The arguments of a call that ask vector stores for so many hits.
+
+    Maximal marginal relevance chooses its k hits among the nearest `fetch_k`, by default 20.
+    """
+    numbers = {"k": k}
+    stores = [part for part in _reached(runnable) if isinstance(part, VectorStoreRetriever)]
+    if all(store.search_type == "mmr" for store in stores):
+        numbers["fetch_k"] = max(k, *(store.search_kwargs.get("fetch_k", k) for store in stores))
+    return numbers

@@ -38,6 +38,7 @@ from chunkadapters.behind import (
     core_documents,
 )
 from chunkadapters.langchain.models import (
+    asking_for,
     dropping,
     filter_in_form,
     stated_k,
@@ -431,7 +432,7 @@ def _deep(retriever: RetrieverLike, fetch_k: int | None) -> RetrieverLike | None
         return retriever
     stated, field = stated_k(retriever), getattr(retriever, "k", None)
     if stated is not None:
-        return retriever.bind(k=max(stated, fetch_k))
+        return retriever.bind(**asking_for(retriever, max(stated, fetch_k)))
     if isinstance(retriever, BaseRetriever) and type(field) is int:
         return retriever.model_copy(update={"k": max(field, fetch_k)})
     return None
