@@ -367,7 +367,7 @@ class Postings:
     def of_word(self, key: str) -> tuple[Numbers, NDArray[Any]]:
         """The texts that have the word, ascending, and how often each has it."""
         name = np.array(text_key(key), self.keys.dtype)
-        first, end = (np.searchsorted(self.keys, name, side) for side in ("left", "right"))
+        first, end = self.keys.searchsorted(name), self.keys.searchsorted(name, "right")
         rows = slice(self.begins[first], self.begins[end])
         texts, counts = self.texts[rows].astype(np.int64), self.counts[rows]
         if self.places is None:
