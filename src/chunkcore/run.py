@@ -64,7 +64,7 @@ class Retrieved:
             raise DataError(
                 f"the spans of a Retrieved are a tuple of Spans, got {echo(self.spans)}"
             )
-        if not isinstance(self.score, Real) or self.score != self.score:
+        if not isinstance(self.score, (float, Real)) or self.score != self.score:
             raise DataError(f"the score of a Retrieved is a number, got {self.score!r}")
 
     def __repr__(self) -> str:

@@ -107,7 +107,8 @@ def write_run(
     """
     documents = {} if benchmark is None else {one.id: one for one in benchmark.documents}
     body = []
-    for query, pieces in run.results.items():
+    for query, ranked in run.results.items():
+        pieces = list(ranked)
         if not pieces:
             body.append(utf8_line({"query_id": query, "results": []}))
         scores = [float(piece.score) for piece in pieces]
