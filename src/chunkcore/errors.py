@@ -57,6 +57,8 @@ def counted(count: int, noun: str) -> str:
 
 def _readable(text: str) -> str:
     """`text` with what turns it around escaped, and combining marks from the third in a row on, which cover lines."""
+    if text.isascii():  # as nearly always
+        return text
     letters, marks = [], 0
     for letter in text:
         marks = marks + 1 if unicodedata.category(letter) in ("Mn", "Me", "Mc") else 0

@@ -137,12 +137,13 @@ class EvidenceFinder:
         is_there = text in (None, words)
         if source_of(document) and isinstance(text, str):  # the file's words may hold tags
             is_there = _bare(text) == _bare(words)
+        is_inside = span.end <= document.size
+        if is_there and is_inside:
+            return Evidence(document.id, span)
         name = echo(document.id)
         problem = f"at {span.start}-{span.end} of {name} stands {echo(words)}, not {echo(text)}"
-        if span.end > document.size:
+        if not is_inside:
             problem = f"evidence ends at {span.end}, its document {name} at {document.size}"
-        elif is_there:
-            return Evidence(document.id, span)
         if self._by_words and isinstance(text, str):
             try:
                 evidence = self._excerpt(text, [document])
