@@ -110,7 +110,7 @@ def test_progress_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None
     log = capsys.readouterr().err
     assert not CONTROLS.search(log)
     assert "[bold]a␛[31m" in log
-    assert re.search("embed: 0 of 9 texts.*\nembed: 3 of 9, about 0 s left", log)
+    assert re.search(": 1 of 2\nembed: 0 of 9 texts.*\nembed: 3 of 9, about 0 s left", log)
 
 
 FORMULAS = (

@@ -517,7 +517,7 @@ def reporting() -> Progress:
 
 def _left(seconds: float, done: int, total: int) -> str:
     """How long the rest takes if it goes on like this; "" if that is not known, or nothing is left."""
-    if not 0 < done < total:
+    if not 1 < done < total:  # the first part waits for what is loaded
         return ""
     left = seconds * (total - done) / done
     return f", about {left:,.0f} s left" if left < 100 else f", about {left / 60:,.0f} min left"
