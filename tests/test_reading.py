@@ -681,7 +681,7 @@ REPORT = f"Content-Type: multipart/report; boundary=x\n\n--x\n\nReturned.\n--x\n
     ("mail", "text"),
     [
         (b"25    \nSubject: Tea\n\nIt is hot.\n<plist/>", "# Tea\n\nIt is hot."),  # of Apple's program
-        (b"Content-Type: text/plain; charset=utf-8\n\n\xef\xbb\xbfTea", "Tea"),
+        (b"Content-Type: text/plain; charset=ANSI_X3.4-1968\n\n\xef\xbb\xbfT\xc3\xa9", "Té"),
         (b"Content-Type: text/plain; charset=utf-16-le\n\n\xff\xfeT\0e\0a\0", "Tea"),
         (REPORT, "Returned.\n\nReporting-MTA: dns; x\nStatus: 5.1.1"),
     ],

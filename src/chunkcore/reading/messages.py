@@ -15,7 +15,7 @@ from chunkcore.boundaries import one_line
 from chunkcore.errors import DataError
 from chunkcore.files import UnreadError
 from chunkcore.reading.base import Reader, Reading, listed, note_lines
-from chunkcore.reading.encodings import charset, decode_text
+from chunkcore.reading.encodings import charset, decode_text, is_utf8
 from chunkcore.reading.visible import visible_text
 from chunkcore.text import Document
 
@@ -248,8 +248,13 @@ def _text(part: Message) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes) or not data:
         return ""
+    codec = charset(part.get_content_charset())
+    if codec is None or (
+        codec == "cp1252" and is_utf8(data)
+    ):  # cron states ASCII, whatever it sends
+        codec = "utf-8"
     try:
-        text = data.decode(charset(part.get_content_charset()) or "utf-8")
+        text = data.decode(codec)
     except ValueError:
         text, _ = decode_text(data, "a part of it")
     text = text.removeprefix("\ufeff")
