@@ -457,12 +457,9 @@ class Store(InMemoryVectorStore):
 
     numbers: ClassVar[list[int]] = []
 
-    def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Any]:
-        self.numbers.append(k)
-        return super().similarity_search(query, k, **options)
-
-    def max_marginal_relevance_search(self, query: str, k: int = 4, fetch_k: int = 20, *_: Any, **__: Any) -> list[Any]:
-        return self.similarity_search(query, min(k, fetch_k))
+    def similarity_search(self, query: str, k: int = 4, fetch_k: int = 20, **options: Any) -> list[Any]:
+        self.numbers.append(min(k, fetch_k))
+        return super().similarity_search(query, min(k, fetch_k), **options)
 
 
 def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> None:
@@ -472,15 +469,17 @@ def test_a_retriever_is_asked_for_more_hits_where_it_takes_their_number() -> Non
     store.add_documents(rows)
     one = store.as_retriever(search_kwargs={"k": 2})
     configurable = one.configurable_fields(search_kwargs=ConfigurableField(id="search"))
-    diverse = store.as_retriever(search_type="mmr", search_kwargs={"k": 2}).with_retry()
-    for child in (one, one.bind(k=3), one.with_retry(), one.with_fallbacks([one]), configurable, diverse):
+    for child in (one, one.bind(k=3), one.with_retry(), one.with_fallbacks([one]), configurable):
         for fetch_k in (100, 1, None):
             langchain.PassageRetriever(child, documents=[tea], fetch_k=fetch_k).invoke("tea")
         assert store.numbers in ([100, 2, 2], [100, 3, 3])
         store.numbers.clear()
     by_field = FirstRows(rows=rows)
-    few, many = (langchain.PassageRetriever(by_field, documents=[tea], fetch_k=k).invoke("tea")[0] for k in (None, 100))
-    assert len(many.page_content) > len(few.page_content)
+    diverse = InMemoryVectorStore.from_documents(rows, store.embedding).as_retriever(search_type="mmr").with_retry()
+    for child in (by_field, diverse):
+        asks = (langchain.PassageRetriever(child, documents=[tea], fetch_k=k).invoke for k in (None, 20, 100))
+        few, some, many = (sum(len(passage.page_content) for passage in ask("tea")) for ask in asks)
+        assert few < some < many
     assert by_field.k == 2
     ours = (langchain.IndexRetriever(documents=[tea], k=1), langchain.PassageRetriever(by_field, documents=[tea], k=1))
     for inner in ours:  # their k is a limit
@@ -523,7 +522,7 @@ def finished(ask: Callable[[str], Any]) -> Callable[[str], Any]:
 def test_a_retriever_that_refuses_so_many_hits_is_asked_for_its_own_number(way: str) -> None:
     tea = Document("tea", "Tea is hot.")
 
-    class Strict(Store):
+    class Strict(InMemoryVectorStore):
         def similarity_search(self, query: str, k: int = 4, **options: Any) -> list[Any]:
             if k > 60 or options:
                 raise ValueError(f"expected at most 60, got {k} with sk-abcdefgh1234")

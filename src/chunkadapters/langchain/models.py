@@ -275,10 +275,15 @@ def stated_k(runnable: AnyRunnable, config: RunnableConfig | None = None) -> int
 def asking_for(runnable: AnyRunnable, k: int) -> dict[str, int]:
     """The arguments of a call that ask vector stores for so many hits.
 
-    Maximal marginal relevance chooses its k hits among the nearest `fetch_k`, by default 20.
+    Some choose their k hits among the nearest `fetch_k`, by default 20: by maximal marginal relevance, or by a filter.
     """
     numbers = {"k": k}
     stores = [part for part in _reached(runnable) if isinstance(part, VectorStoreRetriever)]
-    if all(store.search_type == "mmr" for store in stores):
+    if all(map(_takes_candidates, stores)):
         numbers["fetch_k"] = max(k, *(store.search_kwargs.get("fetch_k", k) for store in stores))
     return numbers
+
+
+def _takes_candidates(retriever: VectorStoreRetriever) -> bool:
+    parameters = signature(retriever.vectorstore.similarity_search).parameters
+    return retriever.search_type == "mmr" or "fetch_k" in parameters
