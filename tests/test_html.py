@@ -124,7 +124,7 @@ def test_headings_open_chunks_wherever_they_stand() -> None:
     "page", ["<div><section><a>{}</a>{}</section></div>", "<section><div><i>{}</i></div>{}</section>"]
 )
 def test_a_heading_inside_a_link_leads_what_follows_its_section(page: str) -> None:
-    assert headings(page.format("<h1>Tea</h1>", "<p>Hot."), 1, html="visible")[-1] == ["Tea"]
+    assert headings(page.format("<h1>Tea<a>#</a></h1>", "<p>Hot."), 1, html="visible")[-1] == ["Tea"]
 
 
 def test_chunks_of_the_visible_text_tell_their_headings() -> None:
@@ -360,7 +360,7 @@ PAGES = {
     "books": ("Tea<b role=doc-pagebreak>9</b> is<aside hidden epub:type=footnote>hot", "Tea is\n\nhot"),
     "what is for a mouse": (
         "<h2 class=anchor-link>Tea<a class=anchor-link>#</a></h2>It steeps.<h3><a id=a></a></h3>"
-        "<h3>Hot<a class=anchor-link>¶</a><span class='mw-editsection'>[edit]</span></h3>"
+        "<h3>Hot<a href=#hot>\u200b</a><span class='mw-editsection'>[edit]</span></h3>"
         "<table><tr><td class='linenos gl'><pre>1</pre>"
         "<td class='code'><pre class='lineno py'>a = 1</pre></table>",
         "## Tea\n\nIt steeps.\n\n### Hot\n\n```\na = 1\n```",
