@@ -130,7 +130,7 @@ def test_no_model_code_is_loaded(docs, tmp_path):
         (["-", "ferry"], "an index is made of files, not of standard input"),
         (["{docs}"], "Missing argument 'QUESTION'"),
         (["{docs}", "when", "does", "it", "leave?"], "(does it leave?): put the question in quotation marks"),
-        (["ferry", "{docs}"], "ferry does not exist, and {docs} does: name the folder first, then the question"),
+        (["ferry" * 99, "{docs}"], "ferry does not exist, and {docs} does: name the folder first, then the question"),
         (["{docs}/nothing", "ferry " * 2000], "does not exist: expected a folder of documents"),
     ],
 )

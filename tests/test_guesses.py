@@ -62,12 +62,14 @@ FORGOTTEN = r"retriever = get_retriever\('bm25'\)\.index\(corpus\)"
         (lambda: get_chunker("recursiv"), "did you mean 'recursive'"),
         (lambda: Recursive(chunk_size=50), "did you mean 'size'"),  # type: ignore[call-arg]
         (lambda: chunk_corpus([TEA], 3), "a chunker is given as name:option=value"),
-        (lambda: chunk_corpus(["text"], "recursive"), r'write Document\("faq.md", text\)'),  # type: ignore[list-item]
+        (lambda: chunk_corpus(["text"], "recursive"), r'Document\("faq.md", text\), or load_d'),  # type: ignore[list-item]
         (lambda: chunk_corpus([THEIRS], "recursive"), r"join_pages_by_source\(documents\) of chunkadapters.langchain"),
         (lambda: chunk_corpus([TEA, TEA], "recursive"), "two documents have the id 'tea.md'"),
         (lambda: get_retriever("bm25").index(CORPUS).update([TEA, TEA]), "two documents have the id 'tea.md'"),
         (lambda: get_counter("gpt-4o"), "did you mean o200k_base"),
         (lambda: load_index("nowhere"), "nowhere"),
+        (lambda: chunkcore.load_documents("Tea is hot. " * 99), r'of a text make a Document\("faq.md", text\)'),
+        (lambda: load_benchmark("Tea is hot. " * 99), "does not exist: expected documents, as a folder or a file"),
         (lambda: score(BENCHMARK, run_retriever(INDEX, BENCHMARK)), "the run first, then the benchmark: swap"),  # type: ignore[arg-type]
         (lambda: run_retriever(THEIRS, BENCHMARK), "evaluate_retriever of its adapter"),
         (lambda: score(run_retriever(INDEX, BENCHMARK), BENCHMARK).mean(), r"report.mean\('Recall@1000tok'\)"),

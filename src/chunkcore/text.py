@@ -261,11 +261,11 @@ def check_document(value: object, name: str = "one of the documents") -> None:
 
     >>> check_document("Tea is hot.")
     Traceback (most recent call last):
-    chunkcore.errors.DataError: one of the documents is a chunkcore Document, got str: write Document("faq.md", text)
+    chunkcore.errors.DataError: one of the documents is a chunkcore Document, got str: write Document("faq.md", text)...
     """
     if isinstance(value, Document):
         return
-    advice = 'write Document("faq.md", text)'
+    advice = 'write Document("faq.md", text), or load_documents("docs/")'
     for attribute, framework in _TEXTS_OF_FRAMEWORKS.items():
         if isinstance(getattr(value, attribute, None), str):
             advice = f"join_pages_by_source(documents) of chunkadapters.{framework} makes them"

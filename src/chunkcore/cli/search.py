@@ -127,7 +127,7 @@ def search(
     from chunkcore.scale.folder_index import check_question
 
     check_question(question)
-    if not opening.docs.exists() and os.path.exists(question):  # noqa: PTH110  # Path.exists raises for long questions
+    if os.path.exists(question) and not os.path.exists(opening.docs):  # noqa: PTH110  # Path.exists raises for a text
         raise OptionError(
             f"{opening.docs} does not exist, and {question} does: name the folder first, then the question"
         )

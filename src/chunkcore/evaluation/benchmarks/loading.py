@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -520,7 +521,7 @@ def contents_of(
         file = _file_of(questions)
         return Contents(documents, list(read(questions)), file, unread)
     root = Path(documents)
-    if not root.exists():
+    if not os.path.exists(root):  # noqa: PTH110  # Path.exists raises for a long text
         raise DataError(f"{root} does not exist: expected documents, as a folder or a file")
     beside, table = root / "questions.jsonl", root / "questions_df.csv"
     if questions is None:
