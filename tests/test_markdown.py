@@ -170,7 +170,7 @@ def test_chunks_by_hand(rule: str) -> None:
         ("# A\n\n## B\n\nOne.\n\n## C\n\nTwo.", {"size": 20, "minimum": 20}, [["A"]]),  # what they share
         ("<h1 align=center>A <i>b</i></h1>\n\nOne.\n\n## C {#c .d}\n\nTwo.", {}, [["A b"], ["A b", "C"]]),
         ("- <h1>A</h1>\n\n<h1>B</h1> C\n\nOne.", {}, [[]]),
-        ("## `<a>` or <a id=x>y</a> <!-- z --> ##\n\nA\n\nTwo\nlines\n===\n\nB", {}, [["`<a>` or y"], ["Two lines"]]),
+        ("## `<a>` **o** <a>[y](z)</a>\\. <!-- z --> ##\n\nA\n\nT\nl\n===\n\nB", {}, [["`<a>` o y."], ["T l"]]),
     ],
 )
 def test_a_chunk_names_the_headings_above_it(text: str, options: dict[str, Any], paths: list[list[str]]) -> None:
