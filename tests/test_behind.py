@@ -204,12 +204,13 @@ def test_a_tables_header_is_shown_once_with_a_row_or_not_at_all(units, show) -> 
 
 
 def test_the_hits_own_text_shows_a_tables_header_where_a_hit_has_it() -> None:
-    for first, shown in (("0 mg", "drug5"), ("0 mg, and more on its use" * 9, "drug0")):  # also a part of a long row
+    long = "0 mg, and more on its use" * 9  # a part of this row is shown, too, and a header where a hit has it alone
+    for first, shown, size in (("0 mg", "drug5", 99), (long, "drug0", 99), (long, "drug |", 25)):
         rows = "".join(f"| drug{number} | {number * 7} mg |\n" for number in range(1, 8))
         document = Document("table.md", f"| drug | dose |\n|---|---|\n| drug0 | {first} |\n{rows}")
         index = get_retriever("passages:lexical").index(chunk_corpus([document], "markdown:size=40,maximum=40"))
         start = document.text.index(f"| {shown}")
-        text = document.text[start : start + 99].strip()
+        text = document.text[start : start + size].strip()
         hit = Retrieved("table.md", (Span(start, start + len(text)),), 1.0, text)
         assert [passage.text.strip() for passage in index.behind(shown, [hit], show="hits")] == [text]
 

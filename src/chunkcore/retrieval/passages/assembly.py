@@ -386,7 +386,7 @@ def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) ->
         if kept is not None:
             parts = [_before(part, start, documents) for part in passage.parts]
             whole.append(replace(kept, parts=tuple(filter(None, parts))))
-    return whole
+    return whole or list(passages)  # an answer is not empty for a header's sake
 
 
 def _bare_header(text: str, span: Span) -> int | None:
