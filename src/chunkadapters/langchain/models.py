@@ -277,13 +277,11 @@ def asking_for(runnable: AnyRunnable, k: int) -> dict[str, int]:
 
     Some choose their k hits among the nearest `fetch_k`, by default 20: by maximal marginal relevance, or by a filter.
     """
-    numbers = {"k": k}
-    stores = [part for part in _reached(runnable) if isinstance(part, VectorStoreRetriever)]
-    if all(map(_takes_candidates, stores)):
-        numbers["fetch_k"] = max(k, *(store.search_kwargs.get("fetch_k", k) for store in stores))
-    return numbers
-
-
-def _takes_candidates(retriever: VectorStoreRetriever) -> bool:
-    parameters = signature(retriever.vectorstore.similarity_search).parameters
-    return retriever.search_type == "mmr" or "fetch_k" in parameters
+    fetched = [k]
+    for part in _reached(runnable):
+        if isinstance(part, VectorStoreRetriever):
+            takes = signature(part.vectorstore.similarity_search).parameters
+            if part.search_type != "mmr" and "fetch_k" not in takes:
+                return {"k": k}
+            fetched.append(part.search_kwargs.get("fetch_k", k))
+    return {"k": k, "fetch_k": max(fetched)}
