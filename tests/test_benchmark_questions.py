@@ -124,6 +124,8 @@ def test_a_table_with_common_columns_is_understood(tmp_path):
     assert [query.text for query in benchmark.queries] == ["Which?", "Hot?"]
     assert [query.metadata["answers"] for query in benchmark.queries] == [["one", "two"], "[3, 5]"]
     assert [query.text for query in benchmark.without_evidence] == ["Cold?"]
+    with pytest.raises(DataError, match="is a workbook: save its sheet with the questions as CSV"):
+        quiet(tmp_path, file.rename(file.with_suffix(".xlsx")))
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -172,6 +172,8 @@ def question_rows(questions: Questions) -> Iterable[Row]:
     kind = path.suffix.lower()
     if kind in TABLES:
         return _table_rows(path)
+    if kind == ".xlsx":
+        raise DataError(f"{path} is a workbook: save its sheet with the questions as CSV UTF-8")
     _, first = next(text_lines(path))
     if kind == ".txt" and not first.startswith("{"):
         raise DataError(
