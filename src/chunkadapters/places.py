@@ -29,7 +29,7 @@ from chunkcore.locating import (
     whole_number,
 )
 from chunkcore.plain import digest, plain
-from chunkcore.spans import merge_touching, shifted
+from chunkcore.spans import merge_touching
 from chunkcore.text import (
     Chunk,
     Document,
@@ -109,7 +109,8 @@ class Origin:
                 start = max(span.start, offset)
                 end = min(span.end, offset + len(part))
                 if start < end:
-                    placed += shifted([Span(start, end)], part.start - offset)
+                    by = part.start - offset
+                    placed.append(Span(start + by, end + by))
         return merge_touching(placed)
 
 
