@@ -279,6 +279,8 @@ def compare(
 ) -> Comparison:
     """Compare systems: which differences are real, and which are too small to matter.
 
+    Time and memory grow with the pairs of systems, times `resamples`.
+
     Args:
         reports: of the same benchmark's queries, in the same order.
         measure: of the verdict; by default the first that was scored.
