@@ -253,35 +253,25 @@ def _retrievers(value: object) -> Iterator[BaseRetriever]:
             yield from _retrievers(_inside(runnable))
 
 
-def stated_k(runnable: AnyRunnable, config: RunnableConfig | None = None) -> int | None:
-    """The number of hits of a vector store's retriever that takes it in a call, also through wrappers; else None."""
-    if isinstance(runnable, VectorStoreRetriever):
-        search = type(runnable)._get_relevant_documents
-        is_usual = search is VectorStoreRetriever._get_relevant_documents
-        return int(runnable.search_kwargs.get("k", _USUAL_K)) if is_usual else None
-    if isinstance(runnable, RunnableSequence) or not isinstance(runnable, _WRAPPERS):
-        return None
-    most = 0
-    for child, inner in _called_by(runnable, config):
-        k = stated_k(child, inner)
-        if k is None:
-            return None
-        most = max(most, k)
-    if isinstance(runnable, RunnableBindingBase):
-        most = runnable.kwargs.get("k", most)
-    return most
-
-
-def asking_for(runnable: AnyRunnable, k: int) -> dict[str, int]:
-    """The arguments of a call that ask vector stores for so many hits.
+def asking_for(runnable: AnyRunnable, count: int) -> dict[str, int] | None:
+    """The arguments of a call that ask the vector stores inside for at least so many hits; None: it takes no number.
 
     Some choose their k hits among the nearest `fetch_k`, by default 20: by maximal marginal relevance, or by a filter.
     """
-    fetched = [k]
+    counts, fetched = [count], [count]
+    is_chosen = True
     for part in _reached(runnable):
         if isinstance(part, VectorStoreRetriever):
+            search = type(part)._get_relevant_documents
+            if search is not VectorStoreRetriever._get_relevant_documents:
+                return None
+            counts.append(int(part.search_kwargs.get("k", _USUAL_K)))
+            fetched.append(part.search_kwargs.get("fetch_k", count))
             takes = signature(part.vectorstore.similarity_search).parameters
-            if part.search_type != "mmr" and "fetch_k" not in takes:
-                return {"k": k}
-            fetched.append(part.search_kwargs.get("fetch_k", k))
-    return {"k": k, "fetch_k": max(fetched)}
+            is_chosen &= part.search_type == "mmr" or "fetch_k" in takes
+        elif isinstance(part, RunnableSequence) or not isinstance(part, _WRAPPERS):
+            return None
+        elif isinstance(part, RunnableBindingBase):
+            counts.append(part.kwargs.get("k", count))
+    most = max(counts)
+    return {"k": most, "fetch_k": max(most, *fetched)} if is_chosen else {"k": most}

@@ -41,7 +41,6 @@ from chunkadapters.langchain.models import (
     asking_for,
     dropping,
     filter_in_form,
-    stated_k,
     with_filter,
 )
 from chunkadapters.langchain.splitter import KEYS, source_of
@@ -430,9 +429,9 @@ def _deep(retriever: RetrieverLike, fetch_k: int | None) -> RetrieverLike | None
     """The retriever, made to give at least so many hits; None if it takes no number. The k of ours is a limit."""
     if fetch_k is None or isinstance(retriever, _Indexed):
         return retriever
-    stated, field = stated_k(retriever), getattr(retriever, "k", None)
-    if stated is not None:
-        return retriever.bind(**asking_for(retriever, max(stated, fetch_k)))
+    arguments, field = asking_for(retriever, fetch_k), getattr(retriever, "k", None)
+    if arguments is not None:
+        return retriever.bind(**arguments)
     if isinstance(retriever, BaseRetriever) and type(field) is int:
         return retriever.model_copy(update={"k": max(field, fetch_k)})
     return None
