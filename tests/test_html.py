@@ -212,6 +212,7 @@ def test_preformatted_text_is_whole_while_it_fits() -> None:
     page = "<p>before</p><pre>\na b\n\n  c d</pre>"
     assert words(page, 2, maximum=5) == ["<p>before</p>", "<pre>\na b\n\n  c d</pre>"]
     assert words(page, 3) == ["<p>before</p>", "<pre>\na b", "  c d</pre>"]
+    assert seen("<pre><b>if</b> a:\n  <i>b</i> <i>c</i>\n</pre>d", 9) == ["if a:\n  b c\nd"]
 
 
 def test_text_over_the_size_is_cut_at_line_breaks_then_sentences() -> None:
@@ -323,8 +324,7 @@ def test_what_a_picture_shows_is_a_word_of_its_own() -> None:
     page = "<p>A<img alt=cup>of<img>tea <img alt=pot>."
     assert visible_text(page) == "A cup oftea pot."
     document = Document("a", visible_text(page), marks=source_mark(page, visible_text(page)))
-    (place,) = in_source(document, [Span(2, 5)])
-    assert place.slice(page) == "<img alt=cup>"
+    assert in_source(document, [Span(2, 5)])[0].slice(page) == "<img alt=cup>"
 
 
 PAGES = {

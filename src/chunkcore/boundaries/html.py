@@ -90,7 +90,7 @@ class _Element:
 
 
 class HtmlText:
-    """The visible text of a page: that of its `pieces`, the ranges of stripped texts between tags."""
+    """The visible text of a page: that of its `pieces`, the ranges of texts between tags, stripped but in <pre>."""
 
     def __init__(self, source: str, pieces: list[Range]) -> None:
         spans = [Span(start, end) for start, end in pieces]
@@ -151,7 +151,8 @@ def visible_pieces(text: str) -> list[Range]:
     >>> visible_pieces("<p>Tea <b>is</b><script>x</script>")
     [(3, 6), (10, 12)]
     """
-    return _read(text, only_text=True)[1]
+    pieces = [trim(text, *piece) for piece in _read(text, only_text=True)[1]]
+    return [(start, end) for start, end in pieces if start < end]
 
 
 @dataclass
@@ -260,7 +261,7 @@ def _begins_with_header(rows: Sequence[_Element]) -> bool:
 
 def _read(text: str, *, only_text: bool) -> tuple[_Element, list[Range]]:
     root = _Element("", 0)
-    seen = {}  # start of each visible text: whether tags in it are text
+    seen = {}  # start of each visible text: the tag around it
     marks = []  # starts of nodes
     inside = [(root, iter(parse_html(text).children), "")]
     while inside:
@@ -276,16 +277,18 @@ def _read(text: str, *, only_text: bool) -> tuple[_Element, list[Range]]:
         if place is not None:
             marks.append(place)
         if name == "#text":
-            if place is not None and node.data.strip():
+            if place is not None and (parent == "pre" or node.data.strip()):
                 owner.begin_run(place)
-                seen[place] = parent in _RAW
+                seen[place] = parent
         elif not name.startswith(("#", "!")):
             if only_text and (name in UNSEEN or is_hidden(name, node.attrs or {})):
                 continue
             owner.has_heading |= name in _HEADINGS and place is not None
             within = _enter(owner, node)
             if name not in _UNREAD:
-                inside.append((within, iter(node.children), name))
+                # Spans that colour code are as the <pre> around them.
+                keeps = parent == "pre" and name not in _RAW
+                inside.append((within, iter(node.children), parent if keeps else name))
     if not only_text:
         return root, []
     return root, parts_without_pictures(text, _pieces(text, seen, marks))
@@ -340,17 +343,19 @@ def _title(heading: Any) -> str:
     return one_line("".join(words))
 
 
-def _pieces(text: str, seen: dict[int, bool], marks: list[int]) -> Iterator[Range]:
+def _pieces(text: str, seen: dict[int, str], marks: list[int]) -> Iterator[Range]:
     last = text.rfind(">") + 1  # no markup ends after it, so the search stays linear
     for start, end in pairwise([*sorted(set(marks)), len(text)]):
         if start not in seen:
             continue
-        pattern = _END_TAG if seen[start] else _MARKUP
+        parent = seen[start]
+        pattern = _END_TAG if parent in _RAW else _MARKUP
         tags = (match.span() for match in pattern.finditer(text, start, min(end, last)))
         for low, high in _outside(tags, start, end):
-            begin, stop = trim(text, low, high)
-            if begin < stop:
-                yield begin, stop
+            if parent != "pre":
+                low, high = trim(text, low, high)
+            if low < high:
+                yield low, high
 
 
 def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
