@@ -29,11 +29,14 @@ _TABLE = re.compile(r"(?is)<table\b.*?<tr\b")
 _CELL = re.compile(r"(?i)<td\b")
 _HTML_HEADING = re.compile(r"(?is)\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*")
 _TAG = re.compile("<[^<>]*>")
+# What closes a link, whose address may have parentheses.
+_ADDRESS = r"\]\((?:[^()]|\([^()]*\))*\)"
 # Of a heading, as in "Tea {#tea .green}": attributes, comments, the tags of an anchor, escapes, and what marks links
-# and bold words, as Google Docs writes them; and code, which stays.
+# and bold words, as Google Docs writes them, but no power or "**kwargs"; and code, which stays.
 _UNSEEN = re.compile(
-    r"(`[^`]*`)|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</?a\b[^<>]*>"
-    r"|!?\[(?=!\[|[^\[\]]*\]\()|\]\([^()]*\)|\*\*+(?=\S)|(?<=\S)\*\*+|\\(?=[.\-_#&!+])"
+    r"(`[^`]*`)|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</?a\b[^<>]*>|\\(?=[.\-_#&!+])"
+    rf"|!?\[(?=(?:[^\[\]]|\[[^\[\]]*\])*{_ADDRESS})|{_ADDRESS}"
+    r"|(?<![\w*])\*\*+(?=[^\s*](?:[^*]|\*(?!\*))*\*\*(?!\w))|(?<=[^\s*])\*\*+(?![\w*])"
 )
 # A line that begins a part: a tag of HTML or JSX, a fence of Pandoc or Docusaurus, a box of MkDocs, one in bold, or a
 # title with a number, which is a list of one item.
