@@ -51,7 +51,7 @@ _VOID = words("area base br col embed hr img input link wbr")
 # Tags of XHTML that close their elements at once, as HTML does not: but where HTML ends them at the next one.
 _CLOSED = re.compile(rf"(?i)<(?!(?:{'|'.join(sorted(_VOID))}|td|th|li|p)\b)([a-z][^<>]*)/>")
 _PICTURE = re.compile(r"(?<=;base64,)[A-Za-z0-9+/=\s%]{200,}(?![A-Za-z0-9+/=])")
-_ANCHORS = frozenset("¶#◆\u200b\U0001f517")  # texts of links to a heading, beside its title
+ANCHORS = frozenset("¶#§◆\u200b\U0001f517")  # texts of links to a heading, beside its title
 _TITLE = 50  # nodes of a heading read for its title
 _NUMBER = re.compile(r"&#[xX]?\w+")
 _OTHER = re.compile(r"[^\x00-\x7f]")
@@ -336,7 +336,7 @@ def _title(heading: Any) -> str:
             break
         node = waiting.pop()
         if node.name == "#text":
-            if node.data.strip() not in _ANCHORS:
+            if node.parent.name != "a" or node.data.strip() not in ANCHORS:
                 words.append(node.data)
         elif not is_hidden(node.name, node.attrs or {}):
             waiting.extend(reversed(getattr(node, "children", None) or []))

@@ -23,6 +23,7 @@ import numpy as np
 from chunkcore.boundaries import HTML_PAGE, one_line, pairs, words
 from chunkcore.boundaries.formats import format_of
 from chunkcore.boundaries.html import (
+    ANCHORS,
     BLOCK_TAGS,
     UNSEEN,
     HtmlText,
@@ -347,8 +348,8 @@ def visible_text(html: str) -> str:
 def _without_unseen(soup: Tag) -> None:
     for element in soup.find_all(lambda tag: tag.name in UNSEEN or is_hidden(tag.name, tag.attrs)):
         element.decompose()
-    for link in soup.select("a.anchor-link, :is(h1, h2, h3, h4, h5, h6) a:not(:has(img))"):
-        if not any(map(str.isalnum, link.get_text())):  # a sign beside a heading
+    for link in soup.select("a.anchor-link, :is(h1, h2, h3, h4, h5, h6) a"):
+        if link.get_text().strip() in ANCHORS:  # beside a heading
             link.decompose()
     for heading in soup.find_all(re.compile("^h[1-6]$")):
         if not (heading.get_text(strip=True) or heading.find("img")):
