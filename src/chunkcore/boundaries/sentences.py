@@ -52,9 +52,11 @@ BEFORE_NUMBER = words(
     "ene abr dic genn febbr magg giu lug sett ott fev ian iun iul okt des jän mrz mrt şub ağu",
     "янв февр апр авг сент окт нояб дек січ лют берез квіт трав черв лип серп верес жовт листоп груд",
     "ιαν φεβ μαρ απρ ιουν ιουλ αυγ σεπ οκτ νοε δεκ",
-    "exh thm lem defn def prop tbl suppl abt anh bsp lfd hsnr whg fn afd afb hfst avd aprox séc tít fasc éd réf tav",
+    "exh thm lem defn def prop tbl suppl abt anh bsp lfd hsnr whg fn afb hfst avd aprox séc tít fasc éd réf tav",
     "zał прил разд вып изд эт каб прибл",
 )
+# Of these, months that are words, names or abbreviations of more: after a day only.
+MONTHS = words("ian fev mrt lug sett ott des трав лип серп берез груд")
 # One letter with marks in Hindi, Gujarati and Panjabi; others are initials.
 INDIC_VERBS = words("है हैं हो हूँ हूं था थे थी थीं છે છો છું ਹੈ ਸੀ")
 # These end a sentence only before a word that often begins one.
@@ -373,6 +375,8 @@ def _word_ends(text: str, word: str, before: str, following: int) -> bool:
         return False
     if lower in DEGREES and before.endswith("."):
         return False
+    if lower in MONTHS and not before[:1].isdecimal():
+        return True
     if lower in BEFORE_NUMBER or whole.endswith(("str", "'art", "'al")):
         return not _NUMBER_NEXT.match(text, following)
     # A Roman numeral that counts what follows, as in "des XIX. Jahrhunderts".
