@@ -144,7 +144,7 @@ def test_a_pdf_is_known_by_its_first_bytes(tmp_path):
     assert document_of(tmp_path / "sent").text == "Tea."
     (tmp_path / "page.pdf").write_text("<!DOCTYPE html><p>Not found")
     assert document_of(tmp_path / "page.pdf").text.endswith("Not found")
-    text = "A header such as %PDF-1.7 begins each file, then “âãÏÓ”.\n" * 40
+    text = "Tea: a header such as %PDF-1.7 begins files, then “âãÏÓ”.\n\nReceived: by a mail.\n" * 40
     (tmp_path / "notes.txt").write_text(text, encoding="utf-8")
     assert document_of(tmp_path / "notes.txt").text == text
 

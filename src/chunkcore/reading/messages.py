@@ -29,7 +29,9 @@ _ADDRESS = re.compile(r"\w+://\S+")
 # A paragraph before a signature, and lines before a rule: in Markdown it would make them a heading.
 _BEFORE_RULE = re.compile(r"(?m)^(.+\n.+|.+(?=\n--[ \t]*$))\n(?=[-=]+[ \t]*$)")
 # How mail begins that servers have passed on, as in a Maildir, where no name ends in ".eml".
-_SENT = re.compile(rb"(?ims)\A(?=[\w-]+: ).*^(?:Message-ID: *<|(?:X-)?Received: (?:from|by) )")
+_SENT = re.compile(
+    rb"(?i)(?=[\w-]+: )(?:[^\r\n].*\n)*?(?:Message-ID: *<|(?:X-)?Received: (?:from|by) )"
+)
 _BEFORE_HEAD = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?=[\w-]+:|From )")
 # Of a mail of Apple's program, before it; a property list follows.
 _SIZE = re.compile(rb"\s*(\d+)[ \t]*\r?\n")
