@@ -362,6 +362,10 @@ def _with_signs(soup: Tag) -> None:
         label.append(" ")
     for root in soup.select("msqrt, mroot"):
         root.insert(0, "√")
+    for line in soup.select("pre :is(div, li, ol)"):  # of code
+        if not line.find(["div", "li"]):
+            line.append("\n")
+        line.name, line.attrs = "span", {}
     for fraction in soup.select("mfrac > :last-child"):
         fraction.insert_before("/")
     for power in soup.select("msup > :last-child, msubsup > :last-child"):
