@@ -146,7 +146,7 @@ SAMPLES = {
     "cpp": (
         "namespace n {\ntemplate <class T>\nclass A : B {\n public:\n  void f() {\n    run();\n  }\n};\n}\n\n"
         "void n::A::g() {\n  run();\n}\n",
-        [["namespace n", "class A"], ["namespace n", "class A", "function f"], ["function n::A::g"]],
+        [["namespace n"], ["namespace n", "class A", "function f"], ["function n::A::g"]],
     ),
 }
 
@@ -230,6 +230,7 @@ RECORDS = {  # texts with records, each of which fits
     "a.kt": ("class Tea {{\n{}}}\n", "    fun pour{}() {{\n        a()\n\n        b()\n    }}\n", "\n"),
     "b.kt": ("class Tea {{\n{}}}\n", "    // Pours\n    @Hot\n    fun pour{}() = a(1, 2)\n", ""),
     "a.cs": ("class Tea\n{{\n{}}}\n", "    void Pour{}()\n    {{\n        A();\n\n        B();\n    }}\n", "\n"),
+    "a.cpp": ("class Tea {{\n{}}};\n", " public:\n  void pour{}(int b) {{\n    a();\n  }}\n", "\n"),
     "a.rb": ("class Tea\n{}end\n", "  def pour{}\n    a\n\n    b\n  end\n", "\n"),
 }
 
@@ -253,8 +254,7 @@ def test_the_language_is_that_of_the_metadata_else_of_the_name() -> None:
     assert language("17", file_path="a/b.rs") == "rust"
     assert language("a.py", language="Go") == "go"
     assert language("a.py", language="en") == "python"
-    assert language("a.unknown") == "other"
-    assert language("makefile") == language("mk") == "other"
+    assert language("a.unknown") == language("makefile") == language("mk") == "other"
 
 
 def test_a_text_unlike_its_language_is_cut_at_blank_lines_and_says_so() -> None:

@@ -320,7 +320,7 @@ LANGUAGES = frozenset(("other", *LANGUAGE_OF_ENDING.values()))
 
 _COMMENT_NODES = {"comment", "line_comment", "block_comment"}
 # Join the next definition, unless a blank line is between.
-_ATTACHED = _COMMENT_NODES | {"attribute_item", "decorator", "annotation"}
+_ATTACHED = _COMMENT_NODES | {"access_specifier", "annotation", "attribute_item", "decorator"}
 # Cut only between lines.
 _TEXT_NODES = _COMMENT_NODES | words(
     "string string_literal raw_string_literal template_string template_literal_type"
