@@ -278,8 +278,10 @@ def test_where_few_scores_differ_or_few_differ_much_no_number_is_given() -> None
         ([report("a", [1])], {"by": "cluster"}, OptionError, 'by is "auto", "question" or "document", got'),
         ([report("a", [1, 0])], {"by": "document"}, DataError, "documents that the reports do not name"),
         ([replace(report("a", [1, 0]), documents=("x", "x"))], {"by": "document"}, DataError, "about one document"),
+        ([replace(report(name, [1]), counter=name) for name in "ba"], {}, UserWarning, "counted tokens of a and b"),
     ],
 )
+@pytest.mark.filterwarnings("error:Recall@5 counted")
 def test_what_can_not_be_compared_is_refused(reports, options, error, message) -> None:
     with pytest.raises(error) as caught:
         compare(reports, **options)

@@ -106,27 +106,23 @@ REPORT = Report(
     chunks=ChunkStatistics(np.array([3, 1, 8]), truncated=1, tokens_lost=4),
     seconds={"score": 0.5},
     min_rule="touching",
+    counter="words",
 )
 
 
 def test_aggregates_by_collection_are_in_alphabetical_order() -> None:
     assert list(REPORT.by_collection(RECALL).items()) == [("a", (0.5, 0.0, 1)), ("b", (0.5, 0.5, 2))]
-    mean, std, count = REPORT.by_collection(OMEGA)["a"]
-    assert math.isnan(mean)
-    assert math.isnan(std)
-    assert count == 0
+    assert str(REPORT.by_collection(OMEGA)["a"]) == "(nan, nan, 0)"
 
 
 def test_a_report_survives_json() -> None:
     written = json.dumps(REPORT.to_dict(), allow_nan=False)
     again = Report.from_dict(json.loads(written))
     assert json.dumps(again.to_dict(), allow_nan=False) == written
-    assert again.scores.keys() == REPORT.scores.keys()
     np.testing.assert_array_equal(again.values(OMEGA), REPORT.values(OMEGA))
-    assert list(again.retrieved_tokens) == [5, "min"]
+    assert (list(again.scores), list(again.retrieved_tokens)) == (list(REPORT.scores), [5, "min"])
     assert math.isnan(again.found[5][1][1])
-    assert again.chunks is not None
-    assert again.chunks.tokens_lost == 4
+    assert getattr(again.chunks, "tokens_lost", None) == 4
 
 
 BROKEN = {"scores": {"x": []}, "bounds": {str(RECALL): "1"}, "found": {"5": [{}]}, "system": {"embedder": 5}}

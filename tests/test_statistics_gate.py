@@ -133,9 +133,11 @@ def test_reports_that_share_nothing_or_count_otherwise_are_refused() -> None:
         with pytest.raises(DataError, match=rf"no question in common \('{name}' and 'q0' are among theirs\)"):
             check_baseline(other, report([1.0]), HITS)
     least = get_measure("Recall", "min")
-    touching = Report("mine", "toy", ("q0",), ("",), {least: np.ones(1)}, min_rule="touching")
-    with pytest.raises(DataError, match="counted chunks touching evidence before and holding it now"):
-        check_baseline(report([1.0], measure=least), touching, least)
+    touching = Report("mine", "toy", ("q0",), ("",), {least: np.ones(1)}, min_rule="touching", counter="a")
+    now, counted = replace(report([1.0], measure=least), counter="b"), "Recall@min counted tokens of a and b: score"
+    refused = pytest.raises(DataError, match="counted chunks touching evidence before and holding it now")
+    with pytest.warns(UserWarning, match=counted), refused:
+        check_baseline(now, touching, least)
 
 
 @pytest.fixture

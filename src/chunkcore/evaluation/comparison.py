@@ -16,9 +16,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from chunkcore.errors import DataError, OptionError, counted, echo
+from chunkcore.errors import DataError, OptionError, counted, echo, warn_user
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.measures import Measure, get_measure
+from chunkcore.evaluation.measures import Measure, budget_of, get_measure
 from chunkcore.evaluation.resampling import (
     CONFIDENCE,
     FEWEST_UNALIKE,
@@ -295,6 +295,7 @@ def compare(
 
     Warns:
         ChangedDocumentsWarning: the reports are of different documents.
+        UserWarning: different counters counted their tokens.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13; Westfall and Young,
     Resampling-Based Multiple Testing (1993); Schuirmann (1987).
@@ -316,6 +317,7 @@ def compare(
             f"no system is called {echo(baseline)}: expected one of {enumerated(names)}"
         )
     settled = get_measure(measure or next(iter(reports[0].scores), "Recall@5"))
+    warn_of_counters(settled, reports)
     clusters = shared_documents(reports[0].documents, by)
     drawn = partial(resampled_means, resamples=resamples, seed=seed, clusters=clusters)
     scores = np.column_stack([report.values(settled) for report in reports])
@@ -401,6 +403,15 @@ def _check_reports(reports: Sequence[Report]) -> None:
         (report.documents_digest for report in reports),
         "the reports are of different documents, or of different versions of them: scores are not of the same texts",
     )
+
+
+def warn_of_counters(measure: Measure, reports: Sequence[Report]) -> None:
+    """Warn if the measure looks at tokens, and two known counters counted them."""
+    counters = sorted({report.counter for report in reports} - {""})
+    if len(counters) > 1 and (measure.unit == "token" or budget_of(measure.k)):
+        warn_user(
+            f"{measure} counted tokens of {enumerated(counters)}: score the reports with one counter"
+        )
 
 
 def shared_documents(documents: Collection[str], by: str) -> list[str] | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from chunkcore.errors import DataError, OptionError, counted, echo
 from chunkcore.evaluation.benchmarks.benchmark import warn_where_they_differ
-from chunkcore.evaluation.comparison import By, compare
+from chunkcore.evaluation.comparison import By, compare, warn_of_counters
 from chunkcore.evaluation.measures import Measure, get_measure
 from chunkcore.evaluation.resampling import FEWEST_UNALIKE, mean_std
 from chunkcore.evaluation.results import Report, System
@@ -129,6 +129,7 @@ def check_baseline(
 
     Warns:
         ChangedDocumentsWarning: the documents have changed.
+        UserWarning: different counters counted the tokens.
 
     >>> ids, recall = tuple("12345678"), get_measure("Recall@5")
     >>> before = Report("a", "toy", ids, ("",) * 8, {recall: np.ones(8)})
@@ -180,6 +181,7 @@ def _paired(report: Report, earlier: Report, measure: Measure) -> tuple[Report, 
         (report.documents_digest, earlier.documents_digest),
         "the documents have changed since the earlier report was written: scores before and now are of different texts",
     )
+    warn_of_counters(measure, [report, earlier])
     if measure.needs_pool and report.min_rule != earlier.min_rule:
         raise DataError(
             f"{measure} counted chunks {earlier.min_rule} evidence before and {report.min_rule} it now: "

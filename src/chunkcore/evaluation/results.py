@@ -216,6 +216,7 @@ class Report(Frame):
         asked: how many questions a system was asked that was stopped, as it was surely behind: the other scores are
             NaN; None for all.
         curve: by budget of tokens, the recall of each query in tokens; empty if unknown.
+        counter: the name of what counted tokens; "" if unknown.
 
     >>> report = Report("a", "toy", ("q1", "q2"), ("", ""), {get_measure("Recall", 5): np.array([1.0, 0.5])})
     >>> report.mean("Recall@5")
@@ -242,6 +243,7 @@ class Report(Frame):
     bounds: Mapping[Measure, tuple[float, float]] = field(default_factory=dict)
     curve: Mapping[int, Scores] = field(default_factory=dict)
     asked: int | None = None
+    counter: str = ""
 
     @property
     def chunker(self) -> str:
@@ -338,6 +340,7 @@ class Report(Frame):
                     parse_depth(k): _numbers(row, count)
                     for k, row in data["retrieved_tokens"].items()
                 },
+                counter=check_option(cls, "counter", data.get("counter", "")),
                 found={parse_depth(k): _shares(rows) for k, rows in data["found"].items()},
                 located=_amounts(data["located"]),
                 chunks=chunks and ChunkStatistics(**chunks),

@@ -185,6 +185,7 @@ class Scorer:
             documents_digest=self.benchmark.documents_digest,
             documents=self.benchmark.question_documents,
             asked=asked_count,
+            counter=getattr(self.counter, "name", "") or "",
         )
 
     def _found(self, counted: Counts, is_known: Flags) -> tuple[tuple[float, ...], ...]:
