@@ -174,8 +174,7 @@ def test_a_baseline_fails_only_a_fall(given, tmp_path, capfd) -> None:
     assert run(given, tmp_path / "new", "--measure", "Recall@99", "--baseline", earlier) == 0
     assert "Recall@99 stayed at 100.0 % on 20 questions" in capfd.readouterr().out
     data = json.loads(Path(earlier).read_text())
-    (before,) = data["reports"]
-    before["scores"]["IoU@1"] = [1.0] * 20
+    data["reports"][0]["scores"]["IoU@1"] = [1.0] * 20
     write_reports(Path(earlier), data["reports"])
     # The size has changed, and with it the name; one strategy is still compared with the other.
     given[-1] = "fixed_token:size=8"
@@ -193,8 +192,7 @@ def test_bad_gates_end_in_one_sentence_and_exit_code_2(given, tmp_path, capfd) -
 def test_a_baseline_of_other_strategies_is_told_before_anything_is_embedded(given, tmp_path, monkeypatch, capfd):
     report = {**read_report(given, tmp_path), "name": "other", "system": {"chunker": "other"}}
     old = tmp_path / "old.json"
-    reports = [report, {**report, "name": "third", "system": {"chunker": "third"}}]
-    write_reports(old, reports)
+    write_reports(old, [report, {**report, "name": "third", "system": {"chunker": "third"}}])
     model = FakeEmbedder()
     monkeypatch.setattr(chunkcore.models, "get_embedder", lambda name: model)
     assert run(given, tmp_path / "out", "--baseline", str(old)) == 2
@@ -219,5 +217,7 @@ def test_a_system_meets_its_earlier_report_where_a_second_retriever_names_it_oth
     with pytest.raises(DataError, match=r"none of the systems: it has recursive:size=20, .*; compared are .* dense"):
         with_earlier(now[1:], earlier)
     vectors = System("recursive:size=20", "dense", "openvino:small")
+    with pytest.raises(OptionError, match="the baseline was not evaluated with F1@7: expected one of HitRate@"):
+        StudySettings(measure="F1@7", earlier=earlier)
     elsewhere = replace(earlier[0], system=replace(vectors, embedder="openvino-bf16:small"))
     assert with_earlier([replace(now[1], system=vectors)], [*earlier, elsewhere])[0][1] is elsewhere

@@ -190,6 +190,11 @@ class StudySettings:
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.earlier and not any(self.verdict_by in report.scores for report in self.earlier):
+            known = ", ".join(map(str, self.earlier[0].scores))
+            raise OptionError(
+                f"the baseline was not evaluated with {self.verdict_by}: expected one of {known}"
+            )
 
     @cached_property
     def verdict_by(self) -> Measure:
