@@ -362,7 +362,7 @@ PAGES = {
         "<h2 class=anchor-link><a>+</a><a class=anchor-link>#</a></h2>It steeps.<h3><a id=a></a></h3>"
         "<h3>Hot<a href=#hot>\u200b</a><span class='mw-editsection'>[edit]</span></h3>"
         "<table><tr><td class='linenos gl'><pre>1</pre>"
-        "<td class='code'><pre class='lineno py'><div><div>if a:</div></div><div> b</div><ol><li>c</ol></pre></table>",
+        "<td class='code'><pre class='lineno py'>if a:<div><div> b</div></div><ol><li>c</ol></pre></table>",
         "## +\n\nIt steeps.\n\n### Hot\n\n```\nif a:\n b\nc\n```",
     ),
     "quotes": ("<blockquote>Tea<br><br><div><br></div><div>is</div><blockquote>hot", "> Tea\n>\n> is\n>\n> > hot"),

@@ -326,6 +326,7 @@ def visible_text(html: str) -> str:
     converter = _converter()
     soup = soup_of(parse_html(html, places=False).to_html(pretty=False), "html.parser")
     _without_unseen(soup)
+    _with_lines_of_code(soup)
     _with_signs(soup)
     for element in soup.find_all(_is_plain_block):
         element.name = "div"
@@ -356,16 +357,22 @@ def _without_unseen(soup: Tag) -> None:
             heading.unwrap()
 
 
+def _with_lines_of_code(soup: Tag) -> None:
+    for line in soup.select("pre :is(div, ol, ol li)"):
+        before = line.previous_sibling
+        if before is not None and before.text[-1:] not in ("", "\n"):
+            before.insert_after("\n")
+        if not line.find(["div", "li"]):
+            line.append("\n")
+        line.name, line.attrs = "span", {}
+
+
 def _with_signs(soup: Tag) -> None:
     """Write what drawings, formulas, tasks and notes show by their form."""
     for label in soup.select("svg text, svg title"):
         label.append(" ")
     for root in soup.select("msqrt, mroot"):
         root.insert(0, "√")
-    for line in soup.select("pre :is(div, li, ol)"):  # of code
-        if not line.find(["div", "li"]):
-            line.append("\n")
-        line.name, line.attrs = "span", {}
     for fraction in soup.select("mfrac > :last-child"):
         fraction.insert_before("/")
     for power in soup.select("msup > :last-child, msubsup > :last-child"):
