@@ -34,7 +34,7 @@ from chunkcore.reading import read_file
 from chunkcore.reading.visible import from_source, in_source, lines_of, source_mark, visible_text
 from chunkcore.retrieval import lexicon
 from chunkcore.retrieval.lexicon import without_tags
-from chunkcore.text import Chunk, Document, Mark, Span, text_of_spans
+from chunkcore.text import Chunk, Document, Mark, Span, offsets_within, text_of_spans
 from hypothesis import given, settings
 
 from tests.promises import check_promises, check_spans, chunks_of
@@ -145,8 +145,7 @@ def test_the_text_alone_leaves_markup_scripts_and_comments_out() -> None:
     expected = ["All about tea\nTwo &lt;b&gt; kinds.", "Green\nSteamed.\nFrom Japan.", "Coffee\nOne kind."]
     assert seen(page, 30) == expected
     (chunk,) = chunks("<p>a <b>bold</b> step", 9, "visible")
-    assert [(span.start, span.end) for span in chunk.spans] == [(3, 4), (8, 12), (17, 21)]
-    assert chunk.text == "a bold step"
+    assert (chunk.text, chunk.spans) == ("a bold step", (Span(3, 4), Span(8, 12), Span(17, 21)))
 
 
 def test_tags_that_the_standard_ignores_are_no_text() -> None:
@@ -212,7 +211,8 @@ def test_preformatted_text_is_whole_while_it_fits() -> None:
     page = "<p>before</p><pre>\na b\n\n  c d</pre>"
     assert words(page, 2, maximum=5) == ["<p>before</p>", "<pre>\na b\n\n  c d</pre>"]
     assert words(page, 3) == ["<p>before</p>", "<pre>\na b", "  c d</pre>"]
-    assert seen("<pre><b>if</b> a:\n  <i>b</i> <i>c</i>\n</pre>d", 9) == ["if a:\n  b c\nd"]
+    (chunk,) = chunks("<pre><b>if</b> a:\n  <i>b</i> <i>c</i>\n<i>d</i></pre>e", 9, "visible")
+    assert (chunk.text, offsets_within(chunk.text, chunk.spans)) == ("if a:\n  b c\nd\ne", [0, 3, 8, 10, 12, 14])
 
 
 def test_text_over_the_size_is_cut_at_line_breaks_then_sentences() -> None:

@@ -63,11 +63,14 @@ def _whole(value: object) -> int:
 
 _LINE_ENDS = "\n\r"
 _GAP = 1000  # characters between two spans that are read for tags
-_INLINE = re.compile(
+_INLINE_TAG = (
     r"(?:</?(?:a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|ins|kbd|label|mark|q|s|samp|small|span|strike"
     r"|strong|sub|sup|time|tt|u|var|wbr)"
-    r"(?:\s(?![^<>]*display\s*:\s*(?:block|flex|grid))[^<>]*)?/?>|<!--(?:(?!-->).)*-->)+",  # no block by its style
-    re.DOTALL | re.IGNORECASE,
+    r"(?:\s(?![^<>]*display\s*:\s*(?:block|flex|grid))[^<>]*)?/?>|<!--(?:(?!-->).)*-->)"  # no block by its style
+)
+_INLINE = re.compile(f"{_INLINE_TAG}+", re.DOTALL | re.IGNORECASE)
+_LINE_BREAK = re.compile(
+    rf"(?:{_INLINE_TAG}|[ \t])*[\r\n]+{_INLINE_TAG}*", re.DOTALL | re.IGNORECASE
 )
 
 _TAG = re.compile(r"\s*<")
@@ -86,8 +89,8 @@ def joiner(
     r"""What stands between a span that ends at `end` and the next one, which starts at `start`.
 
     Nothing where they touch, where only inline tags and comments of HTML stand between, or where a line end stands at
-    one of the two edges already; a line end where one of the edges is at a line's edge, or a block of HTML begins or
-    ends between; a space elsewhere.
+    one of the two edges already; a line end where one of the edges is at a line's edge, but for inline tags, or a block
+    of HTML begins or ends between; a space elsewhere.
 
     >>> joiner("| a |\n| b |\n| c |", 5, 12), joiner("One is. Two is.", 3, 8), joiner("<b>tea</b>pot", 6, 10)
     ('\n', ' ', '')
@@ -100,7 +103,8 @@ def joiner(
     # At an edge of the text the slice is empty, which is in any text.
     ends_line = text[end : end + 1] in _LINE_ENDS
     starts_line = text[start - 1 : start] in _LINE_ENDS
-    return "\n" if ends_line or starts_line else " "
+    is_break = start - end < _GAP and _LINE_BREAK.fullmatch(text, end, start)
+    return "\n" if ends_line or starts_line or is_break else " "
 
 
 def text_of_spans(text: str, spans: Sequence[Span]) -> str:

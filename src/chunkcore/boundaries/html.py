@@ -14,7 +14,7 @@ from typing import Any
 from chunkcore.boundaries import Block, Pieces, Titles, between, one_line, words
 from chunkcore.lazy import needed
 from chunkcore.spans import Range, trim
-from chunkcore.text import Span, offsets_of_spans, text_of_spans
+from chunkcore.text import Span, joiner, offsets_of_spans, text_of_spans
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 BLOCK_TAGS = words(
@@ -36,6 +36,7 @@ _RAW = words("title textarea xmp plaintext noframes iframe")
 # Between a text and the next node: end tags and ignored markup.
 _MARKUP = re.compile(r"</?[A-Za-z][^>]*>|<![^>]*>|<\?[^>]*>|</[^>]*>")
 _END_TAG = re.compile(r"</[A-Za-z][^>]*>")
+_BLANK, _SPACES = re.compile(r"\s*[\r\n]"), re.compile(r"\s*")
 UNREAD = re.compile(
     r"(?is)<(script|style|template)\b[^<>]*(?<!/)>.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)"
 )
@@ -345,6 +346,7 @@ def _title(heading: Any) -> str:
 
 def _pieces(text: str, seen: dict[int, str], marks: list[int]) -> Iterator[Range]:
     last = text.rfind(">") + 1  # no markup ends after it, so the search stays linear
+    before = 0
     for start, end in pairwise([*sorted(set(marks)), len(text)]):
         if start not in seen:
             continue
@@ -352,10 +354,23 @@ def _pieces(text: str, seen: dict[int, str], marks: list[int]) -> Iterator[Range
         pattern = _END_TAG if parent in _RAW else _MARKUP
         tags = (match.span() for match in pattern.finditer(text, start, min(end, last)))
         for low, high in _outside(tags, start, end):
-            if parent != "pre":
+            if parent == "pre":
+                low = _indented(text, before, low, high)
+            else:
                 low, high = trim(text, low, high)
             if low < high:
                 yield low, high
+                before = high
+
+
+def _indented(text: str, before: int, start: int, end: int) -> int:
+    """Where a piece of code begins: with the indent of its line, else after spaces, for which its joiner stands."""
+    blank = _BLANK.match(text, start, end)
+    if blank:
+        start = blank.end()
+    if text[before - 1] not in "\r\n" and joiner(text, before, start) != "\n":
+        start = _SPACES.match(text, start, end).end()  # type: ignore[union-attr]
+    return start
 
 
 def is_hidden(name: str, attributes: Mapping[str, Any]) -> bool:
