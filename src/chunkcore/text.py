@@ -75,7 +75,8 @@ _LINE_BREAK = re.compile(
 
 _TAG = re.compile(r"\s*<")
 _BLOCK = re.compile(
-    r"</?(?:article|aside|blockquote|br|dd|div|dl|dt|figure|footer|h[1-6]|header|hr|li|main|ol|p|pre|section|table|tr|ul)"
+    r"</?(?:address|article|aside|blockquote|br|center|dd|details|div|dl|dt|fieldset|figcaption|figure|footer|form"
+    r"|h[1-6]|header|hr|legend|li|main|menu|ol|option|p|pre|section|summary|table|tr|ul)"
     r"[\s/>]",
     re.IGNORECASE,
 )
