@@ -124,7 +124,7 @@ def test_headings_open_chunks_wherever_they_stand() -> None:
     "page", ["<div><section><a>{}</a>{}</section></div>", "<section><div><i>{}</i></div>{}</section>"]
 )
 def test_a_heading_inside_a_link_leads_what_follows_its_section(page: str) -> None:
-    assert headings(page.format("<h1>C<b>#</b><a>#</a></h1>", "<p>Hot."), 1, html="visible")[-1] == ["C#"]
+    assert headings(page.format("<h1>C<b>#</b><a>#</a><i hidden>o</h1>", "<p>Hot."), 1, html="visible")[-1] == ["C#"]
 
 
 def test_chunks_of_the_visible_text_tell_their_headings() -> None:
@@ -211,8 +211,8 @@ def test_preformatted_text_is_whole_while_it_fits() -> None:
     page = "<p>before</p><pre>\na b\n\n  c d</pre>"
     assert words(page, 2, maximum=5) == ["<p>before</p>", "<pre>\na b\n\n  c d</pre>"]
     assert words(page, 3) == ["<p>before</p>", "<pre>\na b", "  c d</pre>"]
-    (chunk,) = chunks("<pre><b>if</b> a:\n  <i>b</i> <i>c</i>\n<i>d</i></pre>e", 9, "visible")
-    assert (chunk.text, offsets_within(chunk.text, chunk.spans)) == ("if a:\n  b c\nd\ne", [0, 3, 8, 10, 12, 14])
+    (chunk,) = chunks("<pre><b>if </b>a:\n<i>  </i><i>b</i> <i>c</i>\n<i>d</i></pre>e", 9, "visible")
+    assert (chunk.text, offsets_within(chunk.text, chunk.spans)) == ("if a:\n  b c\nd\ne", [0, 3, 6, 8, 10, 12, 14])
 
 
 def test_text_over_the_size_is_cut_at_line_breaks_then_sentences() -> None:
