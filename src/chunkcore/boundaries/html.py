@@ -340,6 +340,8 @@ def _title(heading: Any) -> str:
             if node.parent.name != "a" or node.data.strip() not in ANCHORS:
                 words.append(node.data)
         elif not is_hidden(node.name, node.attrs or {}):
+            if node.name == "br" or node.name in BLOCK_TAGS:
+                words.append(" ")
             waiting.extend(reversed(getattr(node, "children", None) or []))
     return one_line("".join(words))
 

@@ -218,7 +218,7 @@ def _nodes(text: str) -> list[_Node]:
             heading = _HTML_HEADING.fullmatch(token.content)
             if kind == "html_block" and heading:
                 kind, tag = "heading", heading[1]
-                title = one_line(_TAG.sub("", heading[2]))
+                title = one_line(_TAG.sub("", heading[2].replace("<br", " <br")))
             sets_path = kind == "heading" and token.level == 0
             level = int(tag[1]) if sets_path else 0
             node = _Node(kind, token.map[0], token.map[1], level, title)
