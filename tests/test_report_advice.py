@@ -132,7 +132,7 @@ ABC = {"a": (0, 0), "b": (0.005, 1), "c": (0.015, 1), "d": (0.03, 1)}
 FAR = {"a": (0, 0), "b": (0.03, 1)}
 ALWAYS = {"a": (0, 0), "b": (0.005, 0), "none": (math.nan, 0)}
 WAVES = {"a": (0, 0)} | {f"s{length}": (0.056, length) for length in (1, 2, 3, 5, 7, 9, 11, 13, 15)}
-NO_GAP = "90 questions show no significant difference. Under the margin of 2.0 points a difference would not matter."
+NO_GAP = "no significant difference on 90 questions. Under the margin of 2.0 points a difference would not matter."
 LEAST = (
     "It has the fewest retrieved tokens of those within 2.0 points of the best score: 400 a question, others up to 800"
 )

@@ -322,7 +322,7 @@ class _Choice:
         if not self._tied:
             return ""
         questions = counted(self.questions, "question")
-        tie = f"{listed(self._tied)}: {questions} show no significant difference."
+        tie = f"{listed(self._tied)}: no significant difference on {questions}."
         if self.comparison.margin:
             tie += f" Under the margin of {self.comparison.within} a difference would not matter."
         return tie
