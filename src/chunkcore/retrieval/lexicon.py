@@ -47,15 +47,15 @@ _IGNORED = re.compile(
     "[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed"
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u034f\u061c\u200d-\u200f\u2061-\u2064\ufe00-\ufe0f]+"
 )
-# Letters that people write for one another in Arabic and Persian, as in Lucene's ArabicNormalizer, and other digits.
+# Letters that people write for one another in Arabic and Persian, as in Lucene's ArabicNormalizer; and digits.
 _ALIKE = dict(
     zip(
-        "\u0622\u0623\u0625\u0671\u0649\u06cc\u0629\u06a9٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹०१२३४५६७८९",
-        "\u0627\u0627\u0627\u0627\u064a\u064a\u0647\u0643" + 3 * "0123456789",
+        "\u0622\u0623\u0625\u0671\u0649\u06cc\u0629\u06a9",
+        "\u0627\u0627\u0627\u0627\u064a\u064a\u0647\u0643",
         strict=True,
     )
 )
-_EXCHANGED = re.compile(f"[{''.join(_ALIKE)}]")
+_EXCHANGED = re.compile(rf"[{''.join(_ALIKE)}]|[^\D0-9]")
 _GRAPHEME = regex.compile(r"\X")
 # A sign means something alone; kana and Thai letters do not.
 _MEANINGFUL = regex.compile(r"[\p{Han}\p{Hangul}]")
@@ -104,7 +104,7 @@ def _words(text: str) -> tuple[list[str], list[str]]:
         return (_with_parts(runs) if "_" in text else runs), []
     folded = unicodedata.normalize("NFKC", _MARKS.sub(rf"\g<0>{_JOINER}", text))
     folded = _IGNORED.sub("", folded).casefold()
-    folded = _EXCHANGED.sub(lambda sign: _ALIKE[sign[0]], folded)
+    folded = _EXCHANGED.sub(lambda sign: _ALIKE.get(sign[0]) or str(int(sign[0])), folded)
     folded = folded.replace("i\u0307", "i").replace("ı", "i")  # Turkish: IŞIK is ışık
     is_unspaced = _MAY_BE_UNSPACED.search(folded) and HAS_UNSPACED.search(folded)
     if not is_unspaced:
