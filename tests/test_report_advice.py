@@ -80,9 +80,10 @@ def test_at_an_equal_budget_what_indexing_takes_decides_and_equal_costs_are_no_r
 
 
 def test_what_is_surely_equal_needs_no_more_questions() -> None:
-    scores = np.tile(HARD, 5)
     equal = "Nothing: any tied system is within 2.0 points of it (equivalent)."
-    assert lines(advise(report("a", scores), report("b", scores)))["To settle it"] == equal
+    assert lines(advise(*[report(name, np.tile(HARD, 5)) for name in "ab"]))["To settle it"] == equal
+    few = lines(advise(report("a", [0] * 40), report("b", [1] * 4 + [0] * 36)))["Against the baseline"]
+    assert few == "b is 10.0 points ahead of a (95 % interval +2.5 to +20.0): too few questions differ to tell."
 
 
 def test_with_few_questions_the_next_command_is_given_and_it_is_one() -> None:
@@ -123,8 +124,7 @@ def test_terminal_markdown_and_page_begin_with_the_same_lines(names) -> None:
     assert stream.getvalue().split()[0] == advice.lines[0][0]
     assert markdown.index(f"- **{advice.lines[0][0]}**") < markdown.index("## Verdict") < markdown.index("## Scores")
     assert source.index('class="advice"') < source.index("<svg") < source.index('class="statistics"')
-    for text in list(advice.pasted.values())[:1]:  # the page has all of them
-        assert text in markdown
+    assert next(iter(advice.pasted.values()), "") in markdown, "the page has all of them"
 
 
 # How far a system is behind a, and how many questions a wave of its scores is long.

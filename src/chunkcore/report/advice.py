@@ -313,6 +313,8 @@ class _Choice:
             shown = "more than chance explains"
         elif gap.likely:
             shown = "likely, but not shown among so many systems"
+        elif gap.low * gap.high > 0:
+            shown = "too few questions differ to tell"
         place = "ahead of" if gap.mean >= 0 else "behind"
         low, high = (gap.measure.show(end, signed=True) for end in (gap.low, gap.high))
         lead = f"{_points(gap)} {place} {baseline} (95 % interval {low} to {high})"
