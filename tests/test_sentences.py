@@ -22,7 +22,7 @@ SENTENCES = {
     "years": ["It was 1990.", "In 1991 it was not.", "It took 4 h.", "I met Ian.", "3 left.", "A Dra. Ana veio."],
     "german": ["Am 3. Oktober kam ggf. Dipl.-Ing. Maier.", "Es kostet 3 Mio. Euro.", "Er ging."],
     "dates": ["Smlouva platí od 1. 3. 2024 do 31. 12. 2025.", "Az iroda 2024. 05. 03. napján nyílt.", "Vége."],
-    "months": ["Le 3 févr. 24.", "Il 3 sett. 24.", "A 3 fev. 24.", "El 3 ene. 24.", "Am 3. Okt. 24.", "В 3 янв. 24."],
+    "months": ["Le 3 févr. 24.", "(3 sett. 24.)", "A 3 fev. 24.", "El 3 ene. 24.", "Am 3. Okt. 24.", "В 3 янв. 24."],
     "ordinals": ["Das Haus im 3. Stock des 18. Jahrhunderts.", "Vom 3.–5. Mai.", "Der XIX. Kongress tagt.", "Er geht."],
     "references": ["Gem. § 4 Rn. 7.", "12 F. Supp. 2d, paras. 3-4.", "Zob. art. 3 ust. 1.", "В ст. 8 нет.", "Thm. 2."],
     "references with articles": ["Selon l’al. 2 de l'art. 5.", "L'ing. Neri, d.lgs. 50, § 5, stk. 2."],

@@ -375,7 +375,7 @@ def _word_ends(text: str, word: str, before: str, following: int) -> bool:
         return False
     if lower in DEGREES and before.endswith("."):
         return False
-    if lower in MONTHS and not before[:1].isdecimal():
+    if lower in MONTHS and not any(map(str.isdecimal, before)):
         return True
     if lower in BEFORE_NUMBER or whole.endswith(("str", "'art", "'al")):
         return not _NUMBER_NEXT.match(text, following)
