@@ -31,10 +31,12 @@ _HTML_HEADING = re.compile(r"(?is)\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*")
 _TAG = re.compile("<[^<>]*>")
 # What closes a link, whose address may have parentheses.
 _ADDRESS = r"\]\((?:[^()]|\([^()]*\))*\)"
-# Of a heading, as in "Tea {#tea .green}": attributes, comments, the tags of an anchor, escapes, and what marks links
-# and bold words, as Google Docs writes them, but no power or "**kwargs"; and code, which stays.
+# Of a heading, as in "Tea {#tea .green}": attributes, comments, tags (no types, as in "List<int>"),
+# escapes, and what marks links and bold words, as Google Docs writes them, but no power or "**kwargs"; and code, which
+# stays.
 _UNSEEN = re.compile(
-    r"(`[^`]*`)|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</?a\b[^<>]*>|\\(?=[.\-_#&!+])"
+    r"(`[^`]*`)|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|\\(?=[.\-_#&!+])"
+    r"|</?(?:a|b|br|code|em|font|i|img|kbd|mark|small|span|strong|su[bp]|u)\b[^<>]*>|<\w+ [\w:-]+=[^<>]*>"
     rf"|!?\[(?=(?:[^\[\]]|\[[^\[\]]*\])*{_ADDRESS})|{_ADDRESS}"
     r"|(?<![\w*])\*\*+(?=[^\s*](?:[^*]|\*(?!\*))*\*\*(?!\w))|(?<=[^\s*])\*\*+(?![\w*])"
 )
@@ -212,7 +214,8 @@ def _nodes(text: str) -> list[_Node]:
         if token.nesting < 0:
             inside.pop()
         elif token.type == "inline":
-            inside[-1][-1].title = _UNSEEN.sub(r"\1", one_line(token.content)).strip()
+            content = one_line(token.content.replace("<br", " <br"))
+            inside[-1][-1].title = _UNSEEN.sub(r"\1", content).strip()
         elif token.map:
             kind, tag, title = token.type.removesuffix("_open"), token.tag, ""
             heading = _HTML_HEADING.fullmatch(token.content)
