@@ -108,6 +108,8 @@ def test_without_scores_nothing_is_advised() -> None:
     advice = advise(report("a", [math.nan] * 4), report("b", [math.nan] * 4))
     assert (advice.use, advice.pasted, lines(advice)["Use"][:22]) == ("", {}, "Nothing can be advised")
     stopped = [replace(report(name, near(0, 1), tokens=9), asked=30) for name in "ab"]
+    three = compare([report("a", near(0, 1)), report("c", near(0, 2)), stopped[1]], baseline="b", resamples=100)
+    assert lines(Advice.of(ReportPage(three)))["Against the baseline"].startswith("c is 1.1 points ahead of b (95 %")
     assert advise(*stopped).use == advise(report("a", near(0, 1)), stopped[1]).use == "a", "both, or the cheaper one"
 
 
@@ -174,8 +176,7 @@ def test_every_line_of_a_comparison_says_what_the_scores_say(systems, baseline, 
     reports = []
     for name, (behind, length) in systems.items():
         wave = np.where(np.arange(90) // max(1, length) % 2, 0.2, -0.2) * bool(length)
-        scores = TENTHS - behind + wave
-        reports.append(report(name, scores, measure=measure, tokens=800 if name == "a" else 400))
+        reports.append(report(name, TENTHS - behind + wave, measure=measure, tokens=800 if name == "a" else 400))
     (_, use), *told = Advice.of(ReportPage(compare(reports, measure, baseline=baseline, resamples=1000))).lines
     assert use.partition(": ")[2].startswith("it finds" if measure == RECALL else "its F1@5 is")
     assert dict(told) == {"Against the baseline": against.replace("Recall", measure.kind), **others}
@@ -184,8 +185,9 @@ def test_every_line_of_a_comparison_says_what_the_scores_say(systems, baseline, 
 def test_questions_of_whole_documents_are_counted_with_their_documents() -> None:
     two = [report("a", TENTHS), report("b", TENTHS - 0.01 + np.where(np.arange(90) // 6 % 2, 0.1, -0.1))]
     told = lines(advise(*(replace(each, documents=tuple(f"d{i // 6}" for i in range(90))) for each in two)))
-    documents = "which is 170 to 190 more documents like these,"
-    assert told["To settle it"] == f"1,000 to 1,200 more questions, {documents} {MORE}"
+    assert (
+        told["To settle it"] == f"1,000 to 1,200 more questions, which is 170 to 190 more documents like these, {MORE}"
+    )
 
 
 @pytest.mark.parametrize("questions", [29, 30])

@@ -305,9 +305,9 @@ class _Choice:
             if ahead:
                 rest = f"{listed(ahead)}: shown to be better"
             return f"{baseline} is the baseline; {rest}."
-        if baseline not in self._gaps:
+        gap = self.comparison.between(self.use, baseline)
+        if math.isnan(gap.mean):
             return f"{baseline}: {self.measure} is not defined for it."
-        gap = self._gaps[baseline]
         shown = "no significant difference"
         if gap.distinct:
             shown = "more than chance explains"
