@@ -31,11 +31,10 @@ _HTML_HEADING = re.compile(r"(?is)\s*<(h[1-6])\b[^<>]*>(.*?)</\1>\s*")
 _TAG = re.compile("<[^<>]*>")
 # What closes a link, whose address may have parentheses.
 _ADDRESS = r"\]\((?:[^()]|\([^()]*\))*\)"
-# Of a heading, as in "Tea {#tea .green}": attributes, comments, tags (no types, as in "List<int>"),
-# escapes, and what marks links and bold words, as Google Docs writes them, but no power or "**kwargs"; and code, which
-# stays.
+# Of a heading, as in "Tea {#tea .green}": attributes, comments, tags (no types, as in "List<int>"), what marks links
+# and bold words, as Google Docs writes them, but no power or "**kwargs"; and what stays: code, and signs after "\".
 _UNSEEN = re.compile(
-    r"(`[^`]*`)|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|\\(?=[.\-_#&!+])"
+    r"(`[^`]*`)|\\([][.\-_#&!+*<>~=|])|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->"
     r"|</?(?:a|b|br|code|em|font|i|img|kbd|mark|small|span|strong|su[bp]|u)\b[^<>]*>|<\w+ [\w:-]+=[^<>]*>"
     rf"|!?\[(?=(?:[^\[\]]|\[[^\[\]]*\])*{_ADDRESS})|{_ADDRESS}"
     r"|(?<![\w*])\*\*+(?=[^\s*](?:[^*]|\*(?!\*))*\*\*(?!\w))|(?<=[^\s*])\*\*+(?![\w*])"
@@ -207,6 +206,11 @@ def _outer_tags(text: str, around: Range, tag: str) -> list[int]:
     return places
 
 
+def _shown(mark: re.Match[str]) -> str:
+    """What a reader sees of a mark in a heading."""
+    return " " if mark[0].startswith("<br") else mark[1] or mark[2] or ""
+
+
 def _nodes(text: str) -> list[_Node]:
     nodes: list[_Node] = []
     inside = [nodes]
@@ -214,8 +218,7 @@ def _nodes(text: str) -> list[_Node]:
         if token.nesting < 0:
             inside.pop()
         elif token.type == "inline":
-            content = one_line(token.content.replace("<br", " <br"))
-            inside[-1][-1].title = _UNSEEN.sub(r"\1", content).strip()
+            inside[-1][-1].title = one_line(_UNSEEN.sub(_shown, one_line(token.content)))
         elif token.map:
             kind, tag, title = token.type.removesuffix("_open"), token.tag, ""
             heading = _HTML_HEADING.fullmatch(token.content)
