@@ -169,7 +169,7 @@ def test_chunks_by_hand(rule: str) -> None:
         (QUOTED, {}, [["A"]]),
         ("# A\n\n## B\n\nOne.\n\n## C\n\nTwo.", {"size": 20, "minimum": 20}, [["A"]]),  # what they share
         ("<h1 x>A<br><i>b</i></h1>\n\nI.\n\n## 2**8 [[c]](_(e)) {#c .d}\n\nTwo.", {}, [["A b"], ["A b", "2**8 [c]"]]),
-        ("- <h1>A</h1>\n\n<h1>B</h1> C\n\nOne.\n\n# L<T><br><u>y</u><Z z=1/>\n\nB", {}, [[], ["L<T> y"]]),
+        ("- <h1>A</h1>\n\n<h1>B</h1> C\n\nD\n\n# L<T><br><u>y</u><Z z=1></Z><z z=1>\n\nB", {}, [[], ["L<T> y<z z=1>"]]),
         ("## `<br>` **o** <a>[y](z)</a>\\<b\\> <!-- --> ##\n\nA\n\nT\nl\n==\n\nB", {}, [["`<br>` o y<b>"], ["T l"]]),
     ],
 )

@@ -34,8 +34,8 @@ _ADDRESS = r"\]\((?:[^()]|\([^()]*\))*\)"
 # Of a heading, as in "Tea {#tea .green}": attributes, comments, tags (no types, as in "List<int>"), what marks links
 # and bold words, as Google Docs writes them, but no power or "**kwargs"; and what stays: code, and signs after "\".
 _UNSEEN = re.compile(
-    r"(`[^`]*`)|\\([][.\-_#&!+*<>~=|])|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->"
-    r"|</?(?:a|b|br|code|em|font|i|img|kbd|mark|small|span|strong|su[bp]|u)\b[^<>]*>|<\w+ [\w:-]+=[^<>]*>"
+    r"(`[^`]*`)|\\([][.\-_#&!+*<>~=|])|[ \t]*\{:?[ \t]*[#.][^{}]*\}$| ?<!--[^<>]*-->|</[A-Z]\w*>"
+    r"|</?(?:a|b|br|code|em|font|i|img|kbd|mark|small|span|strong|su[bp]|u)\b[^<>]*>|<[A-Z]\w* [\w:-]+=[^<>]*>"
     rf"|!?\[(?=(?:[^\[\]]|\[[^\[\]]*\])*{_ADDRESS})|{_ADDRESS}"
     r"|(?<![\w*])\*\*+(?=[^\s*](?:[^*]|\*(?!\*))*\*\*(?!\w))|(?<=[^\s*])\*\*+(?![\w*])"
 )
