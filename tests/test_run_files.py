@@ -104,7 +104,7 @@ def test_a_query_without_hits_is_a_query_that_was_asked(benchmark: Benchmark, tm
 
 
 JSON = [
-    ({"query_id": 1, "text": "a"}, '"query_id" that is a string, got 1'),
+    ({"query_id": [1], "text": "a"}, '"query_id" that is a string or a whole number, got [1]'),
     ({"query_id": "q1", "text": ["a"]}, "\"text\" is a string, got ['a']"),
     ({"query_id": "q1"}, 'a hit has "document_id" and "spans", or a "text"'),
     ({"query_id": "q1", "text": "a", "score": "high"}, "the score is a finite number, got 'high'"),
@@ -116,7 +116,7 @@ JSON = [
     ({"query_id": "q1", "document_id": "fox.txt", "spans": [[0, 999]]}, "ends at 999, its document 'fox.txt' at 42"),
     ({"query_id": "q1", "document_id": "fox.txt", "spans": [[9, 4]]}, "spans are pairs of offsets"),
     ({"query_id": "q2", "document_id": "rain.txt", "spans": [[0, 4]]}, "has this hit already, in line 1"),
-    ({"query_id": "q9", "text": "a"}, "the query 'q9' is none of the 2 of 'tales', such as 'q1'"),
+    ({"query_id": 9, "text": "a"}, "the query '9' is none of the 2 of 'tales', such as 'q1'"),
     ({"query_id": "q2", "text": "a", "rank": 1}, "rank 1 of the query 'q2' comes after rank 1"),
     ({"query_id": "q2", "text": "a", "score": 0.9}, "the score 0.9 of the query 'q2' comes after 0.8, which is lower"),
     ("{", "line 2: not JSON"),

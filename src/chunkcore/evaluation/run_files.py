@@ -148,8 +148,11 @@ class _RunReader:
     def add(self, line: int, row: JsonObject) -> None:
         """Add a line's hit, or all of its "results"; without any it says only that its question was asked."""
         query = row.get("query_id")
-        if not isinstance(query, str):
-            raise DataError(f'expected a "query_id" that is a string, got {query!r:.60}')
+        if not isinstance(query, str | int):
+            raise DataError(
+                f'expected a "query_id" that is a string or a whole number, got {query!r:.60}'
+            )
+        query = str(query)  # as those of a benchmark
         if query not in self._queries:
             raise DataError(
                 f"the query {query!r} is none of the {len(self._queries)} of {self._benchmark.name!r}, such "
