@@ -138,12 +138,12 @@ class VisibleHtml(HtmlText):
     """The visible text of a page, which is read once for it and its blocks. Raises as `html_blocks`."""
 
     def __init__(self, source: str) -> None:
-        self._root, pieces = _read(source, only_text=True)
+        self.tree, pieces = _read(source, only_text=True)
         super().__init__(source, pieces)
 
     def blocks(self) -> list[Block]:
         """The page's blocks, as ranges of the visible text."""
-        return _Reader(self.text, self.place).top(self._root)
+        return _Reader(self.text, self.place).top(self.tree)
 
 
 def visible_pieces(text: str) -> list[Range]:

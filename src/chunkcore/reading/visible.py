@@ -122,6 +122,7 @@ class SeenSpans:
         if page and not isinstance(page, VisibleDocument):  # not yet read
             page = self._pages[document_id] = visible_document(page)
         if isinstance(page, VisibleDocument):
+            vars(page.seen).pop("tree", None)  # which is larger than the page, and for chunkers
             start, end = page.seen.place(span.start), page.seen.place(span.end)
             if start < end:
                 return page.places([Span(start, end)])

@@ -101,9 +101,10 @@ class Question:
         if unit in self._pieces:
             return self._pieces[unit]
         source = self.units.given[self.units.documents[unit]]
+        chunk = self.units.corpus.item(int(self.units.order[unit]))
         shown = self.cut.get(unit) or self.units.spans(unit)
         text, score = text_of_spans(source.text, shown), float(self.scores[unit])
-        piece = self._pieces[unit] = Retrieved(source.id, shown, score, text)
+        piece = self._pieces[unit] = Retrieved(source.id, shown, score, text, id=chunk.id)
         return piece
 
     def header(self, unit: int) -> Header:
