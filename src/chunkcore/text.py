@@ -97,7 +97,8 @@ def joiner(
     ('\n', ' ', '')
     """
     is_inline = start - end < _GAP and _INLINE.fullmatch(text, end, start)
-    if end == start or is_inline or text[end - 1] in _LINE_ENDS or text[start] in _LINE_ENDS:
+    edges = {text[end - 1], text[start]}
+    if end == start or is_inline or not edges.isdisjoint(_LINE_ENDS):
         return ""
     if _TAG.match(text, end, start) and _BLOCK.search(text, end, min(start, end + _GAP)):
         return "\n"

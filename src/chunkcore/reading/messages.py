@@ -91,15 +91,14 @@ class _Mail:
 
     def add_best(self, parts: Sequence[Message]) -> None:
         """Add the plain text, or where it is empty or a stub the longest other part, if possible no calendar's data."""
-        mails = [(_Mail(part), part.get_content_type()) for part in parts]
-        shown = [mail for mail, kind in mails if kind in _SHOWN_KINDS and mail.text]
-        others = [mail for mail, _ in mails]
-        best = max(shown or others, key=lambda mail: len(mail.text))
-        plain = next((mail for mail, kind in mails if kind == "text/plain"), best)
+        mails = {_Mail(part): part.get_content_type() for part in parts}
+        shown = [mail for mail, kind in mails.items() if kind in _SHOWN_KINDS and mail.text]
+        best = max(shown or mails, key=lambda mail: len(mail.text))
+        plain = next((mail for mail, kind in mails.items() if kind == "text/plain"), best)
         if not _is_stub(plain.text, best.text):
             best = plain
         self.blocks += best.blocks
-        for mail, kind in mails:
+        for mail, kind in mails.items():
             # Apple's program encloses files beside the HTML; what is related to HTML are its pictures.
             if mail is best or kind == "multipart/mixed":
                 self.attachments += mail.attachments

@@ -316,7 +316,8 @@ class _Choice:
         elif gap.low * gap.high > 0:
             shown = "too few questions differ to tell"
         place = "ahead of" if gap.mean >= 0 else "behind"
-        low, high = (gap.measure.show(end, signed=True) for end in (gap.low, gap.high))
+        low = gap.measure.show(gap.low, signed=True)
+        high = gap.measure.show(gap.high, signed=True)
         lead = f"{_points(gap)} {place} {baseline} (95 % interval {low} to {high})"
         return f"{self.use} is {lead}: {shown}."
 

@@ -377,8 +377,8 @@ def without_bare_headers(passages: Sequence[Retrieved], documents: Documents) ->
         if start is None:
             whole.append(passage)
             continue
-        others = [other for other in passages if other.document_id == passage.document_id]
-        rows = [other.spans[0].start for other in others]
+        name = passage.document_id
+        rows = [other.spans[0].start for other in passages if other.document_id == name]
         if any(end <= row and "\n\n" not in text[start:row] for row in rows):
             whole.append(passage)
             continue
