@@ -91,7 +91,7 @@ def test_what_is_accepted_differs_by_spelling_alone(text, excerpt):
         {"contexts": '[{"text": "The ﬁrst pot"}]', "document_id": math.nan, "where": '{"kind": true}'},
         {"spans": f"[[{TEXT.index('The ﬁrst')}, {TEXT.index(' was green')}]]", "document_id": "tea.md"},
         {"excerpt": "The ﬁrst pot", "file_name": "not/here.md"},
-        {"Evidence": "The ﬁrst pot", "Question": "What?", "query": ""},
+        {"EVIDENCE": "The ﬁrst pot", "Question": "What?", "query": ""},
     ],
 )
 def test_common_names_are_understood(row):

@@ -259,7 +259,7 @@ def asking_for(runnable: AnyRunnable, count: int) -> dict[str, int] | None:
     Some choose their k hits among the nearest `fetch_k`, by default 20: by maximal marginal relevance, or by a filter.
     """
     counts, fetched = [count], [count]
-    is_chosen = True
+    all_choose = True
     for part in _reached(runnable):
         if isinstance(part, VectorStoreRetriever):
             search = type(part)._get_relevant_documents
@@ -268,10 +268,10 @@ def asking_for(runnable: AnyRunnable, count: int) -> dict[str, int] | None:
             counts.append(int(part.search_kwargs.get("k", _USUAL_K)))
             fetched.append(part.search_kwargs.get("fetch_k", count))
             takes = signature(part.vectorstore.similarity_search).parameters
-            is_chosen &= part.search_type == "mmr" or "fetch_k" in takes
+            all_choose &= part.search_type == "mmr" or "fetch_k" in takes
         elif isinstance(part, RunnableSequence) or not isinstance(part, _WRAPPERS):
             return None
         elif isinstance(part, RunnableBindingBase):
             counts.append(part.kwargs.get("k", count))
     most = max(counts)
-    return {"k": most, "fetch_k": max(most, *fetched)} if is_chosen else {"k": most}
+    return {"k": most, "fetch_k": max(most, *fetched)} if all_choose else {"k": most}

@@ -370,7 +370,7 @@ def _indented(text: str, before: int, start: int, end: int) -> int:
     blank = _BLANK.match(text, start, end)
     if blank:
         start = blank.end()
-    if text[before - 1] not in "\r\n" and joiner(text, before, start) != "\n":
+    if before and text[before - 1] not in "\r\n" and joiner(text, before, start) != "\n":
         start = _SPACES.match(text, start, end).end()  # type: ignore[union-attr]
     return start
 

@@ -249,10 +249,8 @@ def _text(part: Message) -> str:
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes) or not data:
         return ""
-    codec = charset(part.get_content_charset())
-    if codec is None or (
-        codec == "cp1252" and is_utf8(data)
-    ):  # cron states ASCII, whatever it sends
+    codec = charset(part.get_content_charset()) or "utf-8"
+    if codec == "cp1252" and is_utf8(data):  # cron states ASCII, whatever it sends
         codec = "utf-8"
     try:
         text = data.decode(codec)

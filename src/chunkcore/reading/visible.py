@@ -359,6 +359,7 @@ def _without_unseen(soup: Tag) -> None:
 
 
 def _with_lines_of_code(soup: Tag) -> None:
+    """Make lines of the blocks and list items in code, as Starlight and Prettify write them."""
     for line in soup.select("pre :is(div, ol, ol li)"):
         before = line.previous_sibling
         if before is not None and before.text[-1:] not in ("", "\n"):

@@ -353,13 +353,13 @@ def free_id(taken: set[str], number: int) -> str:
 
 
 _KEYS = {"id", "question", "evidence", "spans", "collection", "without_evidence", "where"}
-# What other formats call our keys.
+# What other formats call our keys, whatever their capitals.
 _OTHER_NAMES = {
-    "question": "Question query Query user_input prompt",
-    "document_id": "document Document doc_id doc file_path file_name filename file source corpus_id",
+    "question": "query user_input prompt",
+    "document_id": "document doc_id doc file_path file_name filename file source corpus_id",
     "evidence": (
-        "Evidence excerpt Excerpt excerpts references reference_contexts ground_truth_context ground_truth_contexts "
-        "gold_context gold_contexts context Context contexts passage Passage"
+        "excerpt excerpts references reference_contexts ground_truth_context ground_truth_contexts "
+        "gold_context gold_contexts context contexts passage"
     ),
 }
 
@@ -373,13 +373,14 @@ def understood(row: QuestionRow, documents: Container[str] = ()) -> JsonObject:
     >>> understood({"query": "Hot?", "contexts": "['Tea is hot.']"})["evidence"]
     ['Tea is hot.']
     """
-    row = {key: _value(key, value) for key, value in row.items()}
+    row = {key: _value(str(key).lower(), value) for key, value in row.items()}
+    small = {str(key).lower(): value for key, value in row.items()}
     others = dict(_OTHER_NAMES)
     if any(row.get(key) is not None for key in ("spans", "left_out", "without_evidence")):
         del others["evidence"]
     for key, names in others.items():
-        for name in names.split():
-            value = row.get(name)
+        for name in (key, *names.split()):
+            value = small.get(name)
             is_named = key != "document_id" or (isinstance(value, str) and value in documents)
             if row.get(key) is None and value and is_named:
                 row[key] = value
