@@ -373,8 +373,9 @@ def understood(row: QuestionRow, documents: Container[str] = ()) -> JsonObject:
     >>> understood({"query": "Hot?", "contexts": "['Tea is hot.']"})["evidence"]
     ['Tea is hot.']
     """
-    row = {key: _value(str(key).lower(), value) for key, value in row.items()}
-    small = {str(key).lower(): value for key, value in row.items()}
+    keys = [str(key).lower() for key in row]
+    values = list(map(_value, keys, row.values()))
+    row, small = dict(zip(row, values, strict=True)), dict(zip(keys, values, strict=True))
     others = dict(_OTHER_NAMES)
     if any(row.get(key) is not None for key in ("spans", "left_out", "without_evidence")):
         del others["evidence"]
